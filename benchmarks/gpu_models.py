@@ -5,12 +5,14 @@
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, ours with mode="max-autotune",
 torch.compile, and torch.compile with mode="reduce-overhead". Times are the best of three rounds of 20 calls back to back, host and device together. The host's
-time is that of a few calls before which the device was idle.
+time is that of a few calls before which the device was idle. Memory of the graphs of torch.compile is held by the allocator, but is
+in no tensor.
 --kernels lists below each row the kernels that take most of the device's time, in microseconds a call.
 """
 
 import argparse
 import functools
+import gc
 import time
 from collections import Counter
 from statistics import geometric_mean
@@ -136,19 +138,21 @@ def show(name, make, ways, kernels=0):
     for way in ways:
         torch._dynamo.reset()
         oxyfuel.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         function = make(WAYS[way])
         first = seconds(function, 1)
         for _ in range(WARM_UP):
             function()
         steady = times[way] = min(seconds(function, CALLS) for _ in range(ROUNDS))
-        peak = torch.cuda.max_memory_allocated() >> 20
+        peak, reserved = torch.cuda.max_memory_allocated() >> 20, torch.cuda.max_memory_reserved() >> 20
         note = " in eager" if way in ("ours", "no-graphs", "tuned") and oxyfuel.metrics()["calls_eager"] else ""
         if hasattr(function, "lacks") and (lacking := function.lacks()):
             note += f" {lacking} parameters without gradient"
         if kernels:
             lists += [way, *kernels_of(function, kernels)]
-        cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} MiB, host {host_seconds(function) * 1e6:.0f}){note}")
+        cells.append(f"{steady * 1e6:.0f} ({first:.2f} s, {peak} of {reserved} MiB, host {host_seconds(function) * 1e6:.0f}){note}")
         del function
     print("\n".join([f"| {name} | {' | '.join(cells)} |", *lists]), flush=True)
 
@@ -264,7 +268,7 @@ def main():
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--kernels", type=int, default=0)
     arguments = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peak memory, microseconds of the host)\n")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}. Microseconds a call (first call, peaks of the memory in tensors and of all that the allocator holds, microseconds of the host)\n")
     print(f"| model | {' | '.join(arguments.ways)} |\n|---|{'---|' * len(arguments.ways)}")
     torch.manual_seed(0)
     for name in arguments.models:

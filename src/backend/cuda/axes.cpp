@@ -52,14 +52,15 @@ void replace(Phase& phase, const Replacements& values) {
 
 Axes tile_axes(LoopNest& nest, const LaunchShape& shape) {
   Axes axes;
-  const LoopVariable& row = nest.outer[shape.tile_loop];
+  const std::vector<LoopVariable> rows = tile_rows(nest, shape);
   const LoopVariable& column = nest.outer.back();
-  axes.rows = axis(0, row.extent, shape.rows);
+  axes.rows = axis(0, extent_of(rows), shape.rows);
   axes.columns = {axis(1, column.extent, shape.columns)};
   std::vector<LoopVariable> others(nest.outer.begin(), nest.outer.end() - 1);
-  others.erase(others.begin() + static_cast<std::ptrdiff_t>(shape.tile_loop));
-  Replacements values{{row.variable.variable_id(), axes.rows->variable},
-                      {column.variable.variable_id(), axes.columns[0].variable}};
+  const auto first = others.begin() + static_cast<std::ptrdiff_t>(shape.tile_loop);
+  others.erase(first, first + static_cast<std::ptrdiff_t>(shape.tile_loops));
+  Replacements values{{column.variable.variable_id(), axes.columns[0].variable}};
+  unravel(rows, axes.rows->variable, values);
   if (!others.empty()) {
     axes.rest = axis(kRestNumber, extent_of(others), 1);
     unravel(others, axes.rest->variable, values);
@@ -67,8 +68,8 @@ Axes tile_axes(LoopNest& nest, const LaunchShape& shape) {
   }
   for (Phase& phase : nest.phases) replace(phase, values);
   axes.columns_of_phase.assign(nest.phases.size(), 0);
-  axes.programs =
-      axes.programs * sym::ceildiv(row.extent, shape.rows) * sym::ceildiv(column.extent, shape.columns);
+  axes.programs = axes.programs * sym::ceildiv(axes.rows->extent, shape.rows) *
+                  sym::ceildiv(column.extent, shape.columns);
   return axes;
 }
 

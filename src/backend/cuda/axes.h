@@ -16,7 +16,7 @@ struct Axis {
 };
 
 struct Axes {
-  std::optional<Axis> rows;   // Rows: the outer loops as one, or the last of them; Tile: the loop of the rows
+  std::optional<Axis> rows;   // Rows: the outer loops as one, or the last of them; Tile: the loops of the rows
   std::vector<Axis> columns;  // Flat: the outer loops as one; Tile: the last; Rows: each space of the phases
   std::optional<Axis> rest;   // the other outer loops as one; one iteration a program
   std::vector<int> columns_of_phase;  // by phase: its axis among `columns`; -1: none

@@ -23,7 +23,7 @@ constexpr int64_t kLongProgram = 32 * 1024;
 
 constexpr int64_t kColumnsTogether = 64;  // of one program, 128 bytes of half precision
 
-// Of kernels that go through many rows: three a multiprocessor, by 8 warps, or two, by 16. That is what
+// Of kernels that go through many rows: three a multiprocessor, or two where rows are long. That is what
 // registers allow at once.
 constexpr int64_t kRowPrograms = 396;
 constexpr int64_t kLongRowPrograms = 264;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace oxy::backend::cuda {
 
@@ -14,12 +15,17 @@ constexpr int64_t kPrograms = 2 * kMultiprocessors;  // that keep the device bus
 constexpr int64_t kBytesAThread = 32;                // of an operand: two loads of 16 bytes are under way
 constexpr int64_t kElementsAThread = 8;              // of a row
 constexpr int64_t kMostElementsAThread = 16;
-constexpr int64_t kLine = 128;   // bytes of a line of memory
-constexpr int64_t kSector = 32;  // bytes of the least that is read of it
+constexpr int64_t kMostRowElementsAThread = 32;  // where there are many rows
+constexpr int64_t kLine = 128;                   // bytes of a line of memory
+constexpr int64_t kSector = 32;                  // bytes of the least that is read of it
 constexpr int64_t kThreadsAWarp = 32;
 constexpr int64_t kFlatThreads = 128;
 constexpr int64_t kLeastBlock = 128;  // one warp, four elements a thread
-constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together
+constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together, at least
+// Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
+// its memory moves 3 KiB.
+constexpr int64_t kBytesAProgram = 8192;
+constexpr int64_t kRowBytesAThread = 64;  // where there are many rows: joining sums of many warps takes long
 // Elements of a long row a step. A step waits for its loads, so there have to be several a thread: 64 bytes
 // where one value is loaded and one accumulates.
 constexpr int64_t kLoopedRow = 4096;
@@ -31,6 +37,10 @@ constexpr int64_t kColumnValuesAThread = 64;
 // Elements of all operands that a thread of a flat kernel loads. Of more, some leave the registers.
 constexpr int64_t kMostLoadedAThread = 256;
 constexpr int64_t kShortColumn = 64;  // elements of a column that stays in registers
+// Steps of a walk through rows or down columns whose loads are under way together, where their bytes fit in
+// shared memory beside those of other programs.
+constexpr int kStages = 3;
+constexpr int64_t kBytesOfStages = 24576;
 constexpr int64_t kLeastTileSide = 16;
 constexpr int64_t kWideRow = 4096;  // from here on, a row needs more than 8 warps
 // Elements of the longest row of many operands that stays in registers.
@@ -84,23 +94,46 @@ bool is_unmoved(const Expr& offset, const LoopVariable& l) {
   return stride && *stride == Expr(0);
 }
 
-// The outer loop, other than the last, along which most bytes are contiguous, if these are a good part of
-// all.
-std::optional<size_t> transposed_loop(const LoopNest& nest) {
+// Outer loops side by side that are as one.
+struct LoopRange {
+  size_t first = 0;
+  size_t count = 1;
+};
+
+// The outer loops, without the last, along which most bytes are contiguous, if these are a good part of all.
+std::optional<LoopRange> transposed_loops(const LoopNest& nest) {
   if (nest.outer.size() < 2) return std::nullopt;
-  std::vector<int64_t> votes(nest.outer.size());
-  for (const Phase& phase : nest.phases)
-    for_each_access(nest, phase, [&](const Access& access) {
-      for (size_t k = 0; k < nest.outer.size(); ++k)
-        if (is_unit(access.offset, nest.outer[k]) && !is_unmoved(access.offset, nest.outer.back()))
-          votes[k] += access.bytes;
-    });
-  const auto best = std::ranges::max_element(votes.begin(), votes.end() - 1);
+  const size_t last = nest.outer.size() - 1;
+  std::vector<int64_t> votes(last);
+  const auto for_each_transposed = [&](auto fn) {  // fn(access, its unit loop)
+    for (const Phase& phase : nest.phases)
+      for_each_access(nest, phase, [&](const Access& access) {
+        for (size_t k = 0; k < last; ++k)
+          if (is_unit(access.offset, nest.outer[k]) && !is_unmoved(access.offset, nest.outer[last]))
+            fn(access, k);
+      });
+  };
+  for_each_transposed([&](const Access& access, size_t k) { votes[k] += access.bytes; });
+  const auto best = std::ranges::max_element(votes);
   if (*best == 0) return std::nullopt;
-  const auto loop = static_cast<size_t>(best - votes.begin());
-  const bool is_large = estimate(nest.outer[loop].extent) >= kLeastTileSide &&
-                        estimate(nest.outer.back().extent) >= kLeastTileSide;
-  return is_large ? std::optional(loop) : std::nullopt;
+  LoopRange range{static_cast<size_t>(best - votes.begin())};
+  Expr extent = nest.outer[range.first].extent;
+  const auto goes_on = [&](const LoopVariable& above) {  // in all accesses along the loops so far
+    bool does = true;
+    for_each_transposed([&](const Access& access, size_t k) {
+      const auto stride = stride_of(access.offset, above.variable);
+      if (k == range.first + range.count - 1) does = does && stride && *stride == extent;
+    });
+    return does;
+  };
+  while (range.first > 0 && goes_on(nest.outer[range.first - 1])) {
+    --range.first;
+    ++range.count;
+    extent = extent * nest.outer[range.first].extent;
+  }
+  const bool is_large =
+      estimate(extent) >= kLeastTileSide && estimate(nest.outer[last].extent) >= kLeastTileSide;
+  return is_large ? std::optional(range) : std::nullopt;
 }
 
 int64_t smallest_element(const LoopNest& nest) {
@@ -138,10 +171,10 @@ LaunchShape flat(const LoopNest& nest, int64_t iterations) {
   return shape;
 }
 
-LaunchShape tile(const LoopNest& nest, size_t loop) {
+LaunchShape tile(const LoopNest& nest, const LoopRange& loops) {
   const int64_t side = std::clamp<int64_t>(kLine / smallest_element(nest), 32, 64);
-  LaunchShape shape{.form = Form::Tile, .tile_loop = loop};
-  shape.rows = std::min(side, power_of_two(estimate(nest.outer[loop].extent)));
+  LaunchShape shape{.form = Form::Tile, .tile_loop = loops.first, .tile_loops = loops.count};
+  shape.rows = std::min(side, power_of_two(estimate(extent_of(tile_rows(nest, shape)))));
   shape.columns = std::min(side, power_of_two(estimate(nest.outer.back().extent)));
   shape.warps = warps_for(shape.rows * shape.columns, 8);
   return shape;
@@ -201,6 +234,51 @@ StepValues step_values(const LoopNest& nest) {
   return most;
 }
 
+// Bytes that are loaded and stored for each element of a row, but for what is the same in all rows.
+int64_t bytes_along_rows(const LoopNest& nest) {
+  std::set<ArrayId> moved;
+  int64_t bytes_moved = 0;
+  for (const Phase& phase : nest.phases) {
+    const auto add = [&](ArrayId id, const Expr& offset) {
+      const auto moves = [&](const LoopVariable& l) { return !is_unmoved(offset, l); };
+      if (nest.arrays[id].kind != ArrayKind::Parameter) return;
+      if (!nest.outer.empty() && std::ranges::none_of(nest.outer, moves)) return;
+      if (std::ranges::none_of(phase.loops, moves) && std::ranges::none_of(phase.reduction, moves)) return;
+      if (moved.insert(id).second) bytes_moved += bytes(nest.arrays[id].dtype);
+    };
+    for (const NestInst& inst : phase.insts)
+      if (inst.op == Op::Load) add(inst.buffer, phase.expressions[inst.index]);
+    for (const ElementStore& store : phase.stores) add(store.array, store.offset);
+  }
+  return std::max<int64_t>(bytes_moved, 1);
+}
+
+// Elements of the runs of memory that a reduced row consists of, where they are shorter than a line and the
+// runs of the next row follow: groups of channels, where channels are last.
+std::optional<int64_t> short_run(const LoopNest& nest) {
+  std::optional<int64_t> shortest;
+  if (nest.outer.empty()) return shortest;
+  for (const Phase& phase : nest.phases)
+    for (const LoopVariable& l : phase.reduction)
+      for_each_access(nest, phase, [&](const Access& access) {
+        const std::optional<int64_t> length = l.extent.as_constant();
+        if (!length || *length * access.bytes >= kLine || !is_unit(access.offset, l)) return;
+        if (stride_of(access.offset, nest.outer.back().variable) != std::optional(l.extent)) return;
+        shortest = std::min(shortest.value_or(*length), *length);
+      });
+  return shortest;
+}
+
+// Rows side by side, whose runs are whole lines of memory, in steps.
+LaunchShape rows_of_runs(const LoopNest& nest, int64_t run, int64_t row) {
+  LaunchShape shape{.form = Form::Rows, .is_persistent = false};
+  const int64_t lines = kLine / smallest_element(nest);
+  shape.rows = std::min(power_of_two(lines / run), power_of_two(estimate(nest.outer.back().extent)));
+  shape.columns = std::min(row, kLoopedRow / shape.rows);
+  shape.warps = warps_for(shape.rows * shape.columns, 16);
+  return shape;
+}
+
 // Elements a step of a long row, by 16 warps.
 int64_t row_step(const LoopNest& nest) {
   const StepValues values = step_values(nest);
@@ -220,46 +298,86 @@ int64_t column_step(const LoopNest& nest, int64_t row, int64_t rows) {
 }
 
 // Rows of which one program adds up the columns.
-LaunchShape parts_of_rows(int64_t part, int64_t row) {
+LaunchShape parts_of_rows(const LoopNest& nest, int64_t part, int64_t row) {
   LaunchShape shape{.form = Form::Rows, .part = part};
   shape.columns = row;
   shape.rows = std::clamp<int64_t>(kRowBlock / row, 1, power_of_two(part));
-  shape.warps = warps_for(shape.rows * shape.columns, 16);
+  const int64_t elements = shape.rows * shape.columns;
+  shape.warps = warps_for(elements * kElementsAThread / kMostElementsAThread, 16);
+  if (elements * bytes_along_rows(nest) <= kBytesOfStages) shape.stages = kStages;
+  return shape;
+}
+
+// The rows of a nest.
+struct RowsOf {
+  int64_t count = 1;  // estimated
+  int64_t row = 1;    // elements of the longest, up to the next power of 2
+  bool is_known = true;
+};
+
+RowsOf rows_of(const LoopNest& nest) {
+  RowsOf rows{.count = std::max<int64_t>(estimate(extent_of(nest.outer)), 1)};
+  int64_t longest = 0;
+  for (const Phase& phase : nest.phases) {
+    if (phase.loops.empty() && phase.reduction.empty()) continue;
+    const Expr extent = row_extent(phase);
+    rows.is_known = rows.is_known && extent.is_constant();
+    longest = std::max(longest, estimate(extent));
+  }
+  rows.row = power_of_two(longest);
+  return rows;
+}
+
+// Rows whose elements are contiguous.
+LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
+  if (const auto run = short_run(nest); run && rows.row > kRowTile) {
+    const LaunchShape shape = rows_of_runs(nest, *run, rows.row);
+    if (rows.count / shape.rows >= kMultiprocessors) return shape;
+  }
+  LaunchShape shape{.form = Form::Rows};
+  const int64_t most = operand_count(nest) >= kManyOperands ? kLongestRowOfMany : kLongestPersistentRow;
+  shape.is_persistent = rows.is_known && rows.row <= most;
+  shape.columns = shape.is_persistent ? rows.row : std::min(rows.row, row_step(nest));
+  const int64_t bytes = bytes_along_rows(nest);
+  const int64_t elements = std::max(kRowTile, kBytesAProgram / power_of_two(bytes));
+  shape.rows = std::max<int64_t>(1, std::min(elements / shape.columns, power_of_two(rows.count)));
+  while (shape.rows > 1 && rows.count / shape.rows < kPrograms) shape.rows /= 2;
+  if (shape.is_persistent && rows.count >= kPrograms) {
+    const int64_t a_thread = std::clamp(kRowBytesAThread / bytes, kElementsAThread, kMostRowElementsAThread);
+    shape.warps = warps_for(shape.rows * shape.columns * kElementsAThread / a_thread, 16);
+    return shape;
+  }
+  // A step of a looped row waits for its loads: more warps hide that.
+  const bool is_wide = shape.columns > kWideRow || !shape.is_persistent;
+  shape.warps = warps_for(shape.rows * shape.columns, is_wide ? 16 : 8);
+  return shape;
+}
+
+// Rows side by side: elements of one are apart, and those of the next rows contiguous.
+LaunchShape down_columns(const LoopNest& nest, const RowsOf& rows) {
+  LaunchShape shape{.form = Form::Rows};
+  shape.rows =
+      std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(rows.count));
+  // Few short columns, as parts that are joined: what a program reads of a line is a sector at least.
+  while (shape.rows > kSector / smallest_element(nest) && rows.count / shape.rows < kMultiprocessors)
+    shape.rows /= 2;
+  shape.is_persistent = rows.is_known && rows.row <= kShortColumn;
+  shape.columns = shape.is_persistent ? rows.row : column_step(nest, rows.row, shape.rows);
+  const int64_t elements = shape.rows * shape.columns;
+  shape.warps = warps_for(elements, 8);
+  if (shape.columns < rows.row && elements * bytes_along_rows(nest) <= kBytesOfStages) {
+    // Loads wait in shared memory: only what accumulates is in registers.
+    shape.stages = kStages;
+    if (kColumnElementsAThread * step_values(nest).accumulated <= kColumnValuesAThread)
+      shape.warps = warps_for(elements * kElementsAThread / kColumnElementsAThread, 8);
+  }
   return shape;
 }
 
 LaunchShape rows(const LoopNest& nest) {
-  const int64_t count = std::max<int64_t>(estimate(extent_of(nest.outer)), 1);
-  int64_t longest = 0;
-  bool is_known = true;
-  for (const Phase& phase : nest.phases) {
-    if (phase.loops.empty() && phase.reduction.empty()) continue;
-    const Expr extent = row_extent(phase);
-    is_known = is_known && extent.is_constant();
-    longest = std::max(longest, estimate(extent));
-  }
-  LaunchShape shape{.form = Form::Rows};
-  const int64_t row = power_of_two(longest);
-  if (const int64_t part = rows_of_part(nest); part > 0) return parts_of_rows(part, row);
-  if (is_along_rows(nest)) {
-    const int64_t most = operand_count(nest) >= kManyOperands ? kLongestRowOfMany : kLongestPersistentRow;
-    shape.is_persistent = is_known && row <= most;
-    shape.columns = shape.is_persistent ? row : std::min(row, row_step(nest));
-    shape.rows = std::max<int64_t>(1, std::min(kRowTile / shape.columns, power_of_two(count)));
-    while (shape.rows > 1 && count / shape.rows < kPrograms) shape.rows /= 2;
-    // A step of a looped row waits for its loads: more warps hide that.
-    const bool is_wide = shape.columns > kWideRow || !shape.is_persistent;
-    shape.warps = warps_for(shape.rows * shape.columns, is_wide ? 16 : 8);
-    return shape;
-  }
-  shape.rows = std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(count));
-  // Few short columns, as parts that are joined: what a program reads of a line is a sector at least.
-  while (shape.rows > kSector / smallest_element(nest) && count / shape.rows < kMultiprocessors)
-    shape.rows /= 2;
-  shape.is_persistent = is_known && row <= kShortColumn;
-  shape.columns = shape.is_persistent ? row : column_step(nest, row, shape.rows);
-  shape.warps = warps_for(shape.rows * shape.columns, 8);
-  return shape;
+  const RowsOf rows = rows_of(nest);
+  if (const int64_t part = rows_of_part(nest); part > 0) return parts_of_rows(nest, part, rows.row);
+  return is_along_rows(nest) ? along_rows(nest, rows) : down_columns(nest, rows);
 }
 
 }  // namespace
@@ -270,9 +388,14 @@ int64_t power_of_two(int64_t n) {
   return power;
 }
 
+std::vector<LoopVariable> tile_rows(const LoopNest& nest, const LaunchShape& shape) {
+  const auto first = nest.outer.begin() + static_cast<std::ptrdiff_t>(shape.tile_loop);
+  return {first, first + static_cast<std::ptrdiff_t>(shape.tile_loops)};
+}
+
 LaunchShape choose_launch_shape(const LoopNest& nest) {
   if (has_rows(nest)) return rows(nest);
-  if (const auto loop = transposed_loop(nest)) return tile(nest, *loop);
+  if (const auto loops = transposed_loops(nest)) return tile(nest, *loops);
   return flat(nest, std::max<int64_t>(estimate(extent_of(nest.outer)), 1));
 }
 

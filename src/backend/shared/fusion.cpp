@@ -21,6 +21,9 @@ constexpr double kMaxGroupWork = 260;
 constexpr size_t kMaxCandidates = 12;
 constexpr size_t kMaxReadersRemembered = 4;
 constexpr size_t kMaxSmallRemembered = 8;
+// Memory is read in pieces of so many bytes at least.
+constexpr double kSectorBytes = 32;
+constexpr double kMostAcrossRows = 0.4;
 // What runs so many steps apart is not joined if that holds memory in between (kMemoryWorthAKernel).
 constexpr int32_t kFarSteps = 64;
 
@@ -245,6 +248,38 @@ class Fuser {
                      : options_.costs.launch_bytes;
   }
 
+  // Whether an access takes pieces of rows, iterations of the first `depth` loops, that are shorter than a
+  // sector. The last of these loops may run along memory instead.
+  bool is_across_rows(const Item& item, BufferId buffer, const Expr& offset, size_t depth) const {
+    bool moves = false;
+    for (size_t k = depth > 0 ? depth - 1 : 0; k < item.loop_count; ++k) {
+      const auto stride = stride_of(offset, nest_variable(static_cast<int64_t>(k), item.extents[k]));
+      const double run = static_cast<double>(estimate(item.extents[k])) *
+                         static_cast<double>(item_size(program_.buffers[buffer].dtype));
+      if (!stride || (*stride == Expr(1) && run >= kSectorBytes)) return false;
+      moves = moves || (k >= depth && !(*stride == Expr(0)));
+    }
+    return moves;
+  }
+
+  // Whether that is so of most bytes that the group's pointwise items move. Apart from a reduction they run
+  // along memory, or in tiles.
+  bool moves_across_rows(const Group& g, size_t depth) {
+    double across = 0;
+    std::unordered_set<BufferId> seen;
+    const auto add = [&](const Item& item, BufferId buffer, const Expr& offset) {
+      if (is_across_rows(item, buffer, offset, depth) && seen.insert(buffer).second) across += bytes_[buffer];
+    };
+    for (const StepId step : g.steps) {
+      const Item& item = items_[step];
+      if (item.is_reduction() || item.loop_count <= depth) continue;
+      for (const ItemStore& store : item.stores) add(item, store.buffer, store.offset);
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load) add(item, inst.buffer, item.expressions[inst.index]);
+    }
+    return across > kMostAcrossRows * traffic(g);
+  }
+
   bool is_profitable(const Group& a, const Group& b, size_t depth, const std::vector<Edge>& flow) {
     double traffic_a = traffic(a);
     double traffic_b = traffic(b);
@@ -263,6 +298,7 @@ class Fuser {
     if (flow.empty() && saved < 0.25 * std::min(traffic_a, traffic_b)) return false;
     if (flow.empty() && !same_spaces(a, b)) return false;
     if (!same_loops) {
+      if (options_.costs.needs_shared_loops && moves_across_rows(b, depth)) return false;
       double row = 0;
       for (const Edge& edge : flow)
         if (edge.store != edge.load || edge.producer->is_reduction() == false)

@@ -171,6 +171,19 @@ def group_norm_silu(p):
 
 
 @program
+def group_norm_of_channels_last(p):
+    """Statistics of groups of 8 channels: rows of runs that are shorter than a line. The result is laid out as the other way."""
+    x = p.call("clone", p.laid_out((256, 64, 32, 32), (65536, 1, 2048, 64)), memory_format=torch.contiguous_format)
+    y, _, _ = p.call("native_group_norm", x, p.tensor(64), p.tensor(64), 256, 64, 1024, 8, 1e-5)
+    return [p.call("silu", y)]
+
+
+@program
+def row_sum(p):
+    return [p.call("sum.dim_IntList", p.tensor(16384, 1024), [1], False)]
+
+
+@program
 def batch_norm_relu(p):
     c = [p.tensor(256, dtype=SINGLE) for _ in range(4)]
     y, _, _ = p.call("_native_batch_norm_legit_no_training", p.tensor(32, 256, 56, 56), *c, 0.1, 1e-5)

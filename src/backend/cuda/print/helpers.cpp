@@ -118,18 +118,6 @@ def uniform_numbers_of_rows(seed, counter, sequence):
 def times(a, b):
     return a * b
 )"},
-    {"largest_of", R"(
-@triton.jit
-def largest_of(a, i, b, j):
-    is_first = (a > b) | ((a != a) & (b == b)) | (((a == b) | ((a != a) & (b != b))) & (i < j))
-    return tl.where(is_first, a, b), tl.where(is_first, i, j)
-)"},
-    {"smallest_of", R"(
-@triton.jit
-def smallest_of(a, i, b, j):
-    is_first = (a < b) | ((a != a) & (b == b)) | (((a == b) | ((a != a) & (b != b))) & (i < j))
-    return tl.where(is_first, a, b), tl.where(is_first, i, j)
-)"},
 };
 
 }  // namespace

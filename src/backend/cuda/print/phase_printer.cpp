@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backend/cuda/print/loads_ahead.h"
 #include "backend/cuda/print/reductions.h"
 #include "base/error.h"
 #include "loop/builder.h"
@@ -67,6 +68,7 @@ void PhasePrinter::print(size_t number) {
   if (extent && *extent <= axis.block) {
     if (printed_columns_.insert(columns).second) block_.print_columns("");
     print_body();
+    if (number == 0 && !phase_->reductions.empty()) print_loads_ahead();
     for (const Reduction& reduction : phase_->reductions)
       store_results(reduction, reduce_row(block_, reduction.kind, reduced_dtype(*phase_, reduction),
                                           reduction.counted, value(reduction.value)));
@@ -108,6 +110,24 @@ void PhasePrinter::print_body() {
       add_up(s);
     else
       store(s.array, s.offset, value(s.value), dims, s.mode);
+}
+
+// What later phases without columns load and need not wait for. The first phase has begun its loads.
+void PhasePrinter::print_loads_ahead() {
+  const auto values = std::move(values_);
+  for (number_ = 1; number_ < nest_.phases.size(); ++number_) {
+    if (axes_.columns_of_phase[number_] >= 0) continue;
+    phase_ = &nest_.phases[number_];
+    block_.choose_columns(-1);
+    const std::vector<bool> is_ahead = loads_ahead(nest_, *phase_);
+    values_.clear();
+    for (const InstId id : phase_->insts.ids())
+      values_.add(is_ahead[id.number()] ? print_inst(phase_->insts[id]) : Value{});
+  }
+  values_ = values;
+  number_ = 0;
+  phase_ = &nest_.phases[0];
+  block_.choose_columns(axes_.columns_of_phase[0]);
 }
 
 // Each element of the block adds up the rows that it sees.

@@ -107,22 +107,26 @@ Value reduced(BlockPrinter& block, ReductionKind kind, DType dtype, const std::s
   return value;
 }
 
-Value first_position(BlockPrinter& block, ReductionKind kind, const std::string& values,
-                     const std::string& positions) {
-  const char* helper = kind == ReductionKind::ArgMax ? "largest_of" : "smallest_of";
-  block.needs.helpers.insert(helper);
-  const std::string best = block.new_name("best"), at = block.new_name("at");
-  block.out().line("{}, {} = tl.reduce(({}, {}), {}, {})", best, at, values, positions,
-                   block.reduced_dimension(), helper);
-  return block.named(block.widened(at) + ".to(tl.int64)", DType::Int64, block.row_dims());
-}
-
 DType position_dtype(const BlockPrinter& block) {
   return block.is_wide() ? DType::Int64 : DType::Int32;
 }
 
 std::string no_position(const BlockPrinter& block) {
   return block.is_wide() ? "0x7fffffffffffffff" : "0x7fffffff";
+}
+
+// The first place of the best value: the least of all places where it is.
+Value first_position(BlockPrinter& block, ReductionKind kind, const Value& values, const Value& positions) {
+  const ReductionKind best_of = kind == ReductionKind::ArgMax ? ReductionKind::Max : ReductionKind::Min;
+  const Value best = reduced(block, best_of, values.dtype, values.text);
+  std::string is_best = fmt::format("{} == {}", values.text, best.text);
+  // A NaN is better than every number. If there is one, the best value is a NaN, too.
+  if (is_floating(values.dtype)) is_best = fmt::format("({0}) | ({1} != {1})", is_best, values.text);
+  const Value at =
+      block.named(fmt::format("tl.where({}, {}, {})", is_best, positions.text, no_position(block)),
+                  positions.dtype, block.row_dims() | kColumns);
+  const Value first = reduced(block, ReductionKind::Min, positions.dtype, at.text);
+  return block.named(first.text + ".to(tl.int64)", DType::Int64, block.row_dims());
 }
 
 std::string columns_text(BlockPrinter& block) {
@@ -161,7 +165,7 @@ std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType acc
     const Value best = block.named(masked(block, elements, identity(kind, compared), counted), compared, all);
     const Value at =
         block.named(masked(block, positions(block), no_position(block), counted), position_dtype(block), all);
-    return {first_position(block, kind, best.text, at.text)};
+    return {first_position(block, kind, best, at)};
   }
   const std::string elements = prepared(block, kind, accumulate, value);
   const Value parts = block.named(masked(block, elements, identity(kind, dtype), counted), dtype, all);
@@ -277,7 +281,8 @@ void LoopedReduction::add(const Value& value, const std::string& start) {
 std::vector<Value> LoopedReduction::join() {
   const DType dtype = accumulator_dtype(kind_, accumulate_);
   const unsigned all = block_.row_dims() | kColumns;
-  if (is_positional(kind_)) return {first_position(block_, kind_, first_, second_)};
+  if (is_positional(kind_))
+    return {first_position(block_, kind_, {first_, dtype, all}, {second_, position_dtype(block_), all})};
   if (kind_ == ReductionKind::Welford) {
     // The parts' means by their numbers of elements, and their squares about the mean of all.
     const std::string block = block_.columns_name();

@@ -13,12 +13,12 @@ namespace oxy::backend::cuda {
 
 namespace {
 
-constexpr std::string_view kFormat = "1";  // of what is kept
+constexpr std::string_view kFormat = "2";  // of what is kept
 constexpr double kWorthIt = 0.98;          // of the chosen shape's time: less is noise
 
 std::string text_of(const LaunchShape& shape) {
-  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(shape.form), shape.rows, shape.columns,
-                     shape.is_persistent, shape.tile_loop, shape.warps, shape.stages);
+  return fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(shape.form), shape.rows, shape.columns,
+                     shape.is_persistent, shape.tile_loop, shape.tile_loops, shape.warps, shape.stages);
 }
 
 std::string description(const LaunchShape& shape) {
