@@ -1,5 +1,7 @@
 #include "trace/composites/composites.h"
 
+#include <c10/core/impl/PythonDispatcherTLS.h>
+
 #include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -19,7 +21,9 @@ void add_composites(torch::Library& library) {
 }
 
 c10::DispatchKeySet keys_of_decomposition(c10::Device device) {
-  return c10::DispatchKeySet(c10::computeDispatchKey(std::nullopt, c10::kStrided, device));
+  const c10::DispatchKeySet keys(c10::computeDispatchKey(std::nullopt, c10::kStrided, device));
+  const bool is_traced_by_python = c10::impl::PythonDispatcherTLS::get_state() != nullptr;
+  return is_traced_by_python ? keys.add(c10::DispatchKey::PythonDispatcher) : keys;
 }
 
 void decompose(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack* stack) {

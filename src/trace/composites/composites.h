@@ -27,7 +27,8 @@ void add_composites(torch::Library& library);
 
 // What a kernel redispatches to: PyTorch's decomposition, which is a kernel of every device. No key in
 // between is among them, as for those who listen there (modes of Python, torch.compile) the operator is
-// decomposed already.
+// decomposed already. torch.compile's decompositions in Python, which take its symbolic sizes, are found
+// where it traces.
 c10::DispatchKeySet keys_of_decomposition(c10::Device device);
 void decompose(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack* stack);
 // Whether it is a trace tensor with symbols among its sizes or strides.
