@@ -255,7 +255,13 @@ Program LoweringContext::finish() {
   }
   for (const graph::Mutation& mutation : graph_.mutations) {
     auto view = window(value(mutation.value));
-    // An input may be overwritten by an earlier mutation before this one reads it.
+    // An input may be overwritten by an earlier mutation before this one reads it. One that is its own new
+    // value is not read.
+    const bool changes_nothing = mutation.value == graph_.inputs.at(static_cast<size_t>(mutation.input));
+    if (changes_nothing && view) {
+      program_.mutations.push_back({mutation.input, std::move(*view), mutation.is_seen});
+      continue;
+    }
     if (!view || program_.buffers[view->buffer].kind == BufferKind::Input)
       view = window(copy(value(mutation.value), contiguous_strides(meta(mutation.value).sizes)));
     program_.mutations.push_back({mutation.input, std::move(*view), mutation.is_seen});

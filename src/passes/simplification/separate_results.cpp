@@ -74,15 +74,19 @@ Graph separate_results(const Graph& source, const std::vector<bool>& had_own_mem
           was_part ? append_part_of_copy(out, base, output.value) : graph::append_copy(out, output.value);
     }
 
-  // What an input held before it holds afterwards.
-  std::erase_if(out.mutations, [&](const graph::Mutation& mutation) {
+  // What an input held before it holds afterwards: nothing is written, but autograd may count it.
+  const auto changes_nothing = [&](const graph::Mutation& mutation) {
     return mutation.value == source.inputs.at(static_cast<size_t>(mutation.input));
+  };
+  std::erase_if(out.mutations, [&](const graph::Mutation& mutation) {
+    return changes_nothing(mutation) && !mutation.is_seen;
   });
   std::unordered_set<ValueId> mutated;
   for (const graph::Mutation& mutation : out.mutations)
-    mutated.insert(source.inputs.at(static_cast<size_t>(mutation.input)));
+    if (!changes_nothing(mutation)) mutated.insert(source.inputs.at(static_cast<size_t>(mutation.input)));
   for (graph::Mutation& mutation : out.mutations)
-    if (mutated.contains(owner_of(mutation.value))) mutation.value = graph::append_copy(out, mutation.value);
+    if (!changes_nothing(mutation) && mutated.contains(owner_of(mutation.value)))
+      mutation.value = graph::append_copy(out, mutation.value);
   return out;
 }
 

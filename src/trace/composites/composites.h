@@ -19,6 +19,7 @@ void add_matrix_functions(torch::Library& library);
 void add_matrix_products(torch::Library& library);
 void add_quantiles(torch::Library& library);
 void add_recurrent(torch::Library& library);
+void add_reshaping(torch::Library& library);
 void add_signals(torch::Library& library);
 void add_upsampling(torch::Library& library);
 

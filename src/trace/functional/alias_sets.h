@@ -30,7 +30,7 @@ class AliasSets {
   graph::ValueId root_of(graph::ValueId recorded) const { return entry(recorded).root; }
   graph::ValueId contents_of(graph::ValueId root) const { return entry(root).value; }
   int64_t writes_to(graph::ValueId root) const { return entry(root).root_version; }
-  // Whether one of the writes is for autograd.
+  // Whether one of the writes is for autograd, be it of what is there already.
   bool is_seen(graph::ValueId root) const { return entry(root).is_seen; }
 
   // The present value of the recorded one.
@@ -45,6 +45,8 @@ class AliasSets {
   void check_writable(graph::ValueId recorded, const OperatorSchema& op) const;
   // From now on `recorded` reads as `value`. `is_seen`: autograd counts the write.
   void write(graph::ValueId recorded, graph::ValueId value, bool is_seen);
+  // A write of what the recorded value holds already.
+  void write_same(graph::ValueId recorded, bool is_seen) { entry(root_of(recorded)).is_seen |= is_seen; }
   // `value` with the element type and sizes of `wanted`; with `strict_layout` also with its strides, which
   // are those of the recorded value `written`.
   graph::ValueId coerce(graph::ValueId value, const TensorMeta& wanted, graph::ValueId written,

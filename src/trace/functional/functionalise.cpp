@@ -167,7 +167,10 @@ class Functionaliser {
     if (!fills && !is_number(node.args.at(1))) {
       // `x[i] += 1` ends by copying x[i] onto itself.
       const ValueId source = std::get<ValueRef>(node.args[1]).id;
-      if (sets_.root_of(source) == sets_.root_of(self) && in_.meta(source) == meta) return true;
+      if (sets_.root_of(source) == sets_.root_of(self) && in_.meta(source) == meta) {
+        sets_.write_same(self, is_seen_);
+        return true;
+      }
       sets_.write(self, sets_.coerce(sets_.read(source), meta, self, false), is_seen_);
       return true;
     }
@@ -330,7 +333,10 @@ class Functionaliser {
     for (size_t i = 0; i < in_.inputs.size(); ++i) {
       const ValueId root = in_.inputs[i];
       ValueId value = sets_.contents_of(root);
-      if (sets_.writes_to(root) == 0 || value == out_.graph.inputs[i]) continue;
+      if (value == out_.graph.inputs[i]) {  // autograd counts the write nevertheless
+        if (sets_.is_seen(root)) out_.graph.mutations.push_back({static_cast<int32_t>(i), value, true});
+        continue;
+      }
       if (may_overlap(in_.meta(in_.inputs[i])))
         throw Unsupported("an argument whose elements share memory is written to");
       // If the value is an input, a later mutation of it could come first. So a copy is used.

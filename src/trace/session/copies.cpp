@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aten/operators.h"
+#include "base/error.h"
 #include "graph/sizes.h"
 #include "graph/storage.h"
 #include "ops/core/size_questions.h"
@@ -96,9 +97,9 @@ sym::Condition is_in_format(const TensorMeta& meta, MemoryFormat format) {
                                        format == MemoryFormat::ChannelsLast ? 2 : 3);
 }
 
-// Goes the way of at::detail::computeStride, so that all calls go as the values at hand do. Without elements
-// nobody can tell.
-void ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorMeta& meta,
+// Whether memory of such sizes and strides can be seen in the new sizes. Goes the way of
+// at::detail::computeStride, so that all calls go as the values at hand do. Without elements nobody can tell.
+bool ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorMeta& meta,
                               const std::vector<Expr>& sizes) {
   size_t next = sizes.size();  // the new dimensions from here on are covered
   Expr elements = 1;
@@ -112,8 +113,19 @@ void ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorM
     while (next > 0 && (questions.decide(sym::less(covered, elements)) ||
                         questions.decide(sym::equal(sizes[next - 1], 1))))
       covered = covered * sizes[--next];
-    if (!questions.decide(sym::equal(covered, elements))) return;
+    if (!questions.decide(sym::equal(covered, elements))) return false;
   }
+  return true;
+}
+
+// A size of 1 makes a view of what is a copy in general: that size is a number from the beginning of the next
+// recording.
+void record_again_as_view(torch_api::Symbols& symbols, const TensorMeta& meta) {
+  const bool any = std::ranges::any_of(meta.sizes, [&](const Expr& size) {
+    return !size.is_constant() && symbols.environment.simplify(size).is_constant();
+  });
+  if (!any) throw Unsupported("a copy that is a view for the sizes of this call");
+  symbols.needs_exact_ones = true;
 }
 
 }  // namespace
@@ -136,11 +148,11 @@ void guard_copies(Session& session, graph::NodeId end) {
     const std::string line =
         node.location == graph::kNoLocation ? "" : graph.locations.at(node.location).text;
     const QuestionsOfLine questions(session.symbols->environment, line);
-    if (!is_reshaped) {
-      questions.decide(is_in_format(graph.meta(source), std::get<MemoryFormat>(node.args[1])));
-      continue;
-    }
-    ask_whether_it_is_a_view(questions, graph.meta(source), graph.meta(node.outputs.front()).sizes);
+    const bool is_view =
+        is_reshaped
+            ? ask_whether_it_is_a_view(questions, graph.meta(source), graph.meta(node.outputs.front()).sizes)
+            : questions.decide(is_in_format(graph.meta(source), std::get<MemoryFormat>(node.args[1])));
+    if (is_view) record_again_as_view(*session.symbols, graph.meta(source));
   }
 }
 

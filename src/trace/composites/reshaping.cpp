@@ -1,0 +1,85 @@
+// reshape of symbolic sizes: whether it gives a view is answered in general, as if no size were 0 or 1.
+// PyTorch asks of a size that is 1 at this call whether it is, and only such a call could use the graph. What
+// is a copy in general is one for all sizes here; whoever could tell it from a view is guarded when the
+// recording ends (session/copies.h).
+
+#include <ATen/InferSize.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_unsafe_view.h>
+
+#include <vector>
+
+#include "trace/composites/composites.h"
+#include "trace/session/session.h"
+#include "trace/tensors/trace_tensor.h"
+
+namespace oxy::trace {
+
+namespace {
+
+using sym::Expr;
+
+class Questions {
+ public:
+  explicit Questions(torch_api::Symbols& symbols) : symbols_(symbols) {}
+
+  // Of sizes that are neither 0 nor 1; where that decides nothing, of the values at hand, with a guard.
+  bool ask(const sym::Condition& question) const {
+    const auto general = sym::certain(symbols_.environment.answer(question, sym::Assume::LargeSizes));
+    return general ? *general : symbols_.environment.decide(question, symbols_.where);
+  }
+
+ private:
+  torch_api::Symbols& symbols_;
+};
+
+std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
+  std::vector<Expr> result;
+  for (const c10::SymInt& number : numbers) result.push_back(torch_api::expression_of(number));
+  return result;
+}
+
+// Whether memory of such sizes and strides can be seen in the new sizes, which are as many elements:
+// dimensions that lie one behind the other in memory are covered by new ones as a whole.
+bool is_view(const Questions& questions, const std::vector<Expr>& sizes, const std::vector<Expr>& strides,
+             const std::vector<Expr>& wanted) {
+  size_t next = wanted.size();  // the new dimensions from here on are covered
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const Expr& innermost = strides[d];
+    Expr elements = sizes[d];
+    while (d > 0 && (questions.ask(sym::equal(sizes[d - 1], 1)) ||
+                     questions.ask(sym::equal(strides[d - 1], elements * innermost))))
+      elements = elements * sizes[--d];
+    Expr covered = 1;
+    while (next > 0 &&
+           (questions.ask(sym::less(covered, elements)) || questions.ask(sym::equal(wanted[next - 1], 1))))
+      covered = covered * wanted[--next];
+    if (!questions.ask(sym::equal(covered, elements))) return false;
+  }
+  return next == 0;
+}
+
+// reshape(self, shape)
+void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
+  Session* session = recording_session();
+  if (!is_symbolic(self) || self.dim() == 0 || session == nullptr) return decompose(op, self.device(), stack);
+  const std::vector<c10::SymInt> proposed = torch::jit::peek(*stack, 1, 2).toSymIntVector();
+  const at::SymDimVector sizes = at::infer_size_dv(proposed, self.sym_numel());
+  const Questions questions(*session->symbols);
+  const bool shares_memory = is_view(questions, expressions_of(self.sym_sizes()),
+                                     expressions_of(self.sym_strides()), expressions_of(sizes));
+  torch::jit::drop(*stack, 2);
+  stack->emplace_back(shares_memory
+                          ? self.view_symint(sizes)
+                          : at::_unsafe_view_symint(self.clone(at::MemoryFormat::Contiguous), sizes));
+}
+
+}  // namespace
+
+void add_reshaping(torch::Library& library) {
+  library.impl("reshape", torch::CppFunction::makeFromBoxedFunction<&reshape>());
+}
+
+}  // namespace oxy::trace

@@ -1,0 +1,68 @@
+"""reshape() of a batch that has one row at the first call: the graph serves every other batch, and views are views."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+
+def heads(x):
+    return x.unflatten(-1, (2, -1)).transpose(1, 2)
+
+
+def merged(x):
+    return heads(x).reshape(x.shape[0], -1) + 1
+
+
+def attention(x):
+    result = F.scaled_dot_product_attention(heads(x), heads(x), heads(x))
+    return result.reshape(result.shape[0], -1, x.shape[1], result.shape[-1]).transpose(1, 2).contiguous().reshape(*x.shape[:-1], -1)
+
+
+def flattened(x):
+    return (x * 2).transpose(0, 1).reshape(-1, x.shape[-1]) + 1
+
+
+def tokens(x):
+    return F.linear(x.transpose(1, 2).reshape(-1, x.shape[1]), torch.ones(3, x.shape[1])).reshape(x.shape[0], -1, 3)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("program", [merged, attention, flattened, tokens])
+def test_one_graph_for_all_batches(program, grad):
+    compiled = oxyfuel.compile(program, dynamic=True, fullgraph=True)
+    for batch in (1, 8, 3, 1):
+        x = torch.randn(batch, 5, 8, requires_grad=grad)
+        twin = x.detach().clone().requires_grad_(grad)
+        actual, expected = compiled(x), program(twin)
+        assert actual.stride() == expected.stride()
+        torch.testing.assert_close(actual, expected)
+        if grad:
+            actual.sum().backward()
+            expected.sum().backward()
+            torch.testing.assert_close(x.grad, twin.grad)
+    # Autograd itself asks whether a size is 1, of gradients that may have been broadcast.
+    assert oxyfuel.metrics()["graphs"] == (2 if grad else 1)
+
+
+def returned(x):
+    return x.transpose(0, 1).reshape(-1, x.shape[-1])
+
+
+def written(x):
+    x.transpose(0, 1).reshape(-1, x.shape[-1]).mul_(2)
+    return x + 1
+
+
+@pytest.mark.parametrize("first", [1, 3])
+@pytest.mark.parametrize("program", [returned, written])
+def test_what_can_be_told_is_a_view_where_it_is_one_in_eager(program, first):
+    compiled = oxyfuel.compile(program, dynamic=True)
+    for batch in (first, 1, 3, 2, 1):
+        x = torch.randn(batch, 5, 8)
+        twin = x.clone()
+        actual, expected = compiled(x), program(twin)
+        torch.testing.assert_close(actual, expected)
+        torch.testing.assert_close(x, twin)
+        assert (actual.data_ptr() == x.data_ptr()) == (expected.data_ptr() == twin.data_ptr())
