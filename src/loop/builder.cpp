@@ -89,6 +89,7 @@ constexpr auto kOps = std::to_array<OpInfo>({
     {Op::Fma, "fma", 3},
     {Op::Philox, "philox", 3},
     {Op::BindIndex, "bind", 1},
+    {Op::Scan, "scan", 1},
 });
 
 constexpr bool in_order() {

@@ -375,6 +375,29 @@ std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, const Tensor& x,
                 });
 }
 
+Tensor LoweringContext::scan(ReductionKind kind, const Tensor& x, int64_t dim, DType accumulate, DType dtype,
+                             const std::function<Value(Value)>& fn) {
+  keep_checks(std::span(&x, 1));
+  auto description = new_source(std::span(&x, 1), x.sizes, dtype, 1);
+  Computation c;
+  c.kind = kind;
+  c.accumulate = accumulate;
+  const auto along = static_cast<size_t>(dim);
+  std::vector<Expr> rows = x.sizes;
+  rows[along] = 1;
+  Index index = make_loops(rows, kLoopVariables, c.loops);
+  index[along] = make_loops({x.sizes[along]}, kReductionVariables, c.reduction)[0];
+  BodyBuilder builder(description->location);
+  c.reduced = fn(element(builder, x, index)).id;
+  c.body = builder.take({&c.reduced});
+  c.location = description->location;
+  c.origin = fmt::format("{}", fmt::join(description->origin, ", "));
+  Tensor result = new_buffer(x.sizes, dtype);
+  c.stores.push_back({result.source->buffer, std::move(index), kNoInst});
+  program_.steps.add(std::move(c));
+  return result;
+}
+
 void LoweringContext::need_elements(const graph::Node& node, const Expr& size) {
   if (size == Expr(0)) throw Unsupported(fmt::format("{}: nothing to index", node.op->name));
   const bool may_be_none = size.range().low < 1;

@@ -109,6 +109,13 @@ class LoweringContext {
     return dtype == DType::Float32 && options_.accumulates_in_double ? DType::Float64 : dtype;
   }
 
+  // Whether scan() may be called. Under use_deterministic_algorithms() eager refuses some scans on devices.
+  bool has_scans() const { return options_.has_scans && !options_.deterministic; }
+  // For each element of x along `dim`, which has several: the results of a scan of that row, as `dtype`. Each
+  // element is passed through `fn`, which gives `accumulate`.
+  Tensor scan(ReductionKind kind, const Tensor& x, int64_t dim, DType accumulate, DType dtype,
+              const std::function<Value(Value)>& fn);
+
   // --- Conditions of a call
   // Kernels read something for every index, also for one that is out of range. Where the size is 0 there is
   // nothing to read, and eager runs the call. Unsupported for a size that is always 0.

@@ -69,10 +69,12 @@ struct Reducer {
     bool start = count++ == 0;
     switch (kind) {
       case ReductionKind::Sum:
+      case ReductionKind::RunningSum:
         first += x;
         integer += n.i;
         return;
       case ReductionKind::Prod:
+      case ReductionKind::RunningProd:
         first = start ? x : first * x;
         integer = start ? n.i : integer * n.i;
         return;
@@ -109,6 +111,12 @@ struct Reducer {
         double scale = previous == maximum ? 1 : std::exp(previous - maximum);
         second = maximum == -INFINITY ? 0 : second * scale + std::exp(x - maximum);
         first = maximum;
+        return;
+      }
+      case ReductionKind::RunningLogSumExp: {
+        const double gap = first == x ? 0 : std::abs(first - x);  // infinities may be equal
+        const double top = std::isnan(x) || std::isnan(first) ? NAN : std::max(first, x);
+        first = start ? x : top + std::log1p(std::exp(-gap));
         return;
       }
       case ReductionKind::None:
@@ -314,13 +322,17 @@ class Interpreter {
       Reducer reducer{c.kind, dtype};
       const int64_t counted = c.counted ? value(*c.counted) : std::numeric_limits<int64_t>::max();
       int64_t position = 0;
-      loop(c.reduction, [&] {
-        if (position++ < counted) reducer.add(run_body(c.body)[c.reduced]);
-      });
       bool counts = c.kind == ReductionKind::ArgMax || c.kind == ReductionKind::ArgMin ||
                     c.kind == ReductionKind::Any || c.kind == ReductionKind::All;
-      for (const Store& store : c.stores)
-        write(c, store, reducer.result(store.result), counts ? DType::Int64 : dtype);
+      const auto store_results = [&] {
+        for (const Store& store : c.stores)
+          write(c, store, reducer.result(store.result), counts ? DType::Int64 : dtype);
+      };
+      loop(c.reduction, [&] {
+        if (position++ < counted) reducer.add(run_body(c.body)[c.reduced]);
+        if (is_scan(c.kind)) store_results();
+      });
+      if (!is_scan(c.kind)) store_results();
     });
   }
 

@@ -12,6 +12,8 @@ struct LoweringOptions {
   // torch.use_deterministic_algorithms(): operators that scatter (ops::Traits::scatters) are eager's kernels,
   // which keep the order of writes to one place, or raise.
   bool deterministic = false;
+  // The device's kernels have scans (loop::is_scan). Elsewhere they are eager's.
+  bool has_scans = false;
 };
 
 // Lowers a functional, decomposed graph: every node by its operator's lowering rule, or as an extern call.

@@ -39,6 +39,12 @@ std::string_view reduction_name(ReductionKind kind) {
       return "welford";
     case ReductionKind::OnlineSoftmax:
       return "online_softmax";
+    case ReductionKind::RunningSum:
+      return "running_sum";
+    case ReductionKind::RunningProd:
+      return "running_prod";
+    case ReductionKind::RunningLogSumExp:
+      return "running_log_sum_exp";
   }
   return "?";
 }

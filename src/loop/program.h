@@ -123,7 +123,32 @@ enum class Op : uint8_t {
   // Body::indices[index][0] is the size of the indexed dimension: negative values have it added if `wraps`; a
   // value outside [0, size) makes the kernel report an index error if `checked`.
   BindIndex,
+  // In phases of loop nests alone: the operand at the iterations of the phase's loops up to this one, which
+  // run in their order, combined as `scan` says.
+  Scan,
 };
+
+enum class ReductionKind : uint8_t {
+  None,
+  Sum,
+  Prod,
+  Max,
+  Min,
+  Any,
+  All,
+  ArgMax,
+  ArgMin,         // one value; result Int64: the first position in the flattened reduction space
+  Welford,        // one value; results: mean, sum of squared deviations
+  OnlineSoftmax,  // one value; results: maximum, sum of exp(x - maximum)
+  // Scans: one value and a result at each iteration of the reduction loops, of it and those before it.
+  RunningSum,
+  RunningProd,
+  RunningLogSumExp,
+};
+
+constexpr bool is_scan(ReductionKind kind) {
+  return kind >= ReductionKind::RunningSum;
+}
 
 using InstId = Id<struct InstTag>;
 inline constexpr InstId kNoInst;
@@ -155,13 +180,14 @@ struct InstOver {
   int64_t variable = -1;
   bool checked = true;
   bool wraps = true;
-  AskedAt asked_at;  // of a BindIndex
+  AskedAt asked_at;                          // of a BindIndex
+  ReductionKind scan = ReductionKind::None;  // of a Scan
   friend bool operator==(const InstOver&, const InstOver&) = default;
 
   // The same instruction over other memory.
   template <class Other>
   InstOver<Other> over(Other other) const {
-    return {op, dtype, operands, other, index, constant, variable, checked, wraps, asked_at};
+    return {op, dtype, operands, other, index, constant, variable, checked, wraps, asked_at, scan};
   }
 };
 using Inst = InstOver<BufferId>;
@@ -196,23 +222,10 @@ struct Store {
   RowPart part;
 };
 
-enum class ReductionKind : uint8_t {
-  None,
-  Sum,
-  Prod,
-  Max,
-  Min,
-  Any,
-  All,
-  ArgMax,
-  ArgMin,         // one value; result Int64: the first position in the flattened reduction space
-  Welford,        // one value; results: mean, sum of squared deviations
-  OnlineSoftmax,  // one value; results: maximum, sum of exp(x - maximum)
-};
-
 // for (loops) { for (reduction) body; stores }: without a reduction the stores take values of the body. With
 // one, `reduced` names the body's value that is combined over the reduction loops in `accumulate` precision
-// and stores[k] stores result number k, at an index over `loops` alone.
+// and stores[k] stores result number k, at an index over `loops` alone. A scan stores its result at each
+// iteration of the reduction loops, in their order, at an index over all loops.
 struct Computation {
   std::vector<LoopVariable> loops;
   std::vector<LoopVariable> reduction;

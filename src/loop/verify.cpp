@@ -80,6 +80,8 @@ struct Verifier {
       case Op::IsInf:
         require(inst.dtype == DType::Bool && is_floating(dtype(0)), where + ": floating to Bool");
         return;
+      case Op::Scan:
+        return require(false, where + ": a scan is a computation of its own");
       case Op::Philox:
         require(inst.dtype == DType::Float32 && dtype(0) == DType::Int64 && dtype(1) == DType::Int64 &&
                     dtype(2) == DType::Int64,
@@ -112,6 +114,7 @@ struct Verifier {
     std::unordered_set<int64_t> outer = known;
     declare(c.reduction);
     bool reduces = c.kind != ReductionKind::None;
+    bool stores_once = reduces && !is_scan(c.kind);  // for all iterations of the reduction loops
     require(reduces != c.reduction.empty(), "reduction loops come with a reduction");
     for (const InstId id : c.body.insts.ids()) instruction(c.body, id, known);
     auto value = [&](InstId id) {
@@ -126,7 +129,7 @@ struct Verifier {
       const Buffer& b = buffer(store.buffer);
       require(b.kind == BufferKind::Intermediate, "an input or constant is written");
       require(store.index.size() == b.sizes.size(), "a store's index has another rank than the buffer");
-      for (const Expr& e : store.index) bound_variables(e, reduces ? outer : known);
+      for (const Expr& e : store.index) bound_variables(e, stores_once ? outer : known);
       if (!reduces) require(value(store.value) == b.dtype, "a stored value is not of the buffer's type");
       written[store.buffer] = true;
     }

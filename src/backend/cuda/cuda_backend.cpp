@@ -113,7 +113,9 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
 
   // A GPU accumulates single precision in single, by parts, as eager does.
-  loop::LoweringOptions lowering_options() const override { return {.accumulates_in_double = false}; }
+  loop::LoweringOptions lowering_options() const override {
+    return {.accumulates_in_double = false, .has_scans = true};
+  }
 
   FusionCosts fusion_costs() const override {
     // What runs in one program that could run in many is a single row, which is done before another kernel

@@ -27,8 +27,20 @@ std::string array_text(const LoopNest& nest, ArrayId id) {
 }
 
 std::string_view reduction_name(ReductionKind kind) {
-  constexpr std::string_view kNames[] = {"none", "sum",    "prod",   "max",     "min",           "any",
-                                         "all",  "argmax", "argmin", "welford", "online_softmax"};
+  constexpr std::string_view kNames[] = {"none",
+                                         "sum",
+                                         "prod",
+                                         "max",
+                                         "min",
+                                         "any",
+                                         "all",
+                                         "argmax",
+                                         "argmin",
+                                         "welford",
+                                         "online_softmax",
+                                         "running_sum",
+                                         "running_prod",
+                                         "running_log_sum_exp"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -39,6 +51,7 @@ std::string inst_text(const LoopNest& nest, const Phase& phase, InstId id) {
   if (inst.index != loop::kNoIndex) out += fmt::format("[{}]", phase.expressions[inst.index].str());
   if (inst.op == loop::Op::Constant)
     out += std::visit([](auto v) { return fmt::format(" {}", v); }, inst.constant.value);
+  if (inst.op == loop::Op::Scan) out += fmt::format(" {}", reduction_name(inst.scan));
   for (InstId operand : inst.operands)
     if (operand != loop::kNoInst) out += fmt::format(" %{}", operand);
   return out;

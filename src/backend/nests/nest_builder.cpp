@@ -64,6 +64,22 @@ struct Written {
   ArrayId reg;        // a Register array that holds it, if it is one element a row
 };
 
+// The scan as an instruction of an item over all of its loops.
+Item with_scan_instruction(Item item, const loop::Program& program) {
+  Inst scan{.op = Op::Scan, .dtype = item.accumulate, .scan = item.kind};
+  scan.operands[0] = item.reduced;
+  const InstId value = item.insts.add(scan);
+  for (ItemStore& store : item.stores) {
+    const DType dtype = program.buffers[store.buffer].dtype;
+    store.value = value;
+    if (dtype != item.accumulate)
+      store.value = item.insts.add({.op = Op::Cast, .dtype = dtype, .operands = {value, kNoInst, kNoInst}});
+  }
+  item.kind = ReductionKind::None;
+  item.loop_count = item.extents.size();
+  return item;
+}
+
 class NestBuilder {
  public:
   NestBuilder(const loop::Program& program, const IdVector<StepId, Item>& items, const Group& group,
@@ -120,6 +136,10 @@ class NestBuilder {
   // As several items where its reduction is made in several passes.
   void append_expanded(const Item& item) {
     const NewBuffer new_buffer = [this](DType dtype) { return new_virtual(dtype); };
+    if (item.is_scan()) {
+      check(item.loop_count == depth_, "a scan's row is divided");
+      return append(with_scan_instruction(item, program_));
+    }
     if (is_online_softmax(item))
       for (const Item& pass : maximum_and_sum(item, new_buffer)) append(pass);
     else if (is_two_pass_variance(item))

@@ -59,6 +59,24 @@ std::optional<Expr> dense_row(const Item& producer, const Expr& row, size_t dept
   return count;
 }
 
+// Whether what the item accesses is contiguous along the loop along which `access` is, as far as it is known.
+bool is_contiguous_like(const Item& item, const Expr& access) {
+  const auto is_unit = [](const Expr& stride) { return stride == Expr(1) || stride == Expr(-1); };
+  for (size_t k = 0; k < item.extents.size(); ++k) {
+    const Expr variable = nest_variable(static_cast<int64_t>(k), item.extents[k]);
+    const auto along = stride_of(access, variable);
+    if (!along || !is_unit(*along)) continue;
+    const auto is_like = [&](const Expr& offset) {
+      const auto stride = stride_of(offset, variable);
+      return !stride || is_unit(*stride) || *stride == Expr(0);
+    };
+    for (const loop::Inst& inst : item.insts)
+      if (inst.op == Op::Load && !is_like(item.expressions[inst.index])) return false;
+    if (!std::ranges::all_of(item.stores, is_like, &ItemStore::offset)) return false;
+  }
+  return true;
+}
+
 class Fuser {
  public:
   Fuser(const loop::Program& program, IdVector<StepId, Item>& items, const Dependencies& dependencies,
@@ -397,20 +415,42 @@ class Fuser {
     return depth;
   }
 
-  // The items of `a`, all pointwise over the same loops, written over the loops of a reduction that reads
-  // them. Empty if there is none, or it runs through them in another way.
-  std::vector<Item> over_loops_of_reader(const Group& a, const std::vector<Edge>& flow) {
-    const auto edge = std::ranges::find_if(flow, [](const Edge& e) { return e.consumer->is_reduction(); });
-    if (edge == flow.end()) return {};
+  // The items of the group, all pointwise over the same loops, written over those of `reducing`, which
+  // accesses at `accessed` what they access at `access`. Empty if it runs through that in another way.
+  std::vector<Item> over_other_loops(const Group& pointwise, const Expr& access, const Item& reducing,
+                                     const Expr& accessed) {
     std::vector<Item> items;
-    for (const StepId step : a.steps) {
+    for (const StepId step : pointwise.steps) {
       const Item& item = items_[step];
-      if (item.is_reduction() || item.extents != a.extents) return {};
-      std::optional<Item> moved = over_loops_of(*edge->consumer, edge->load, item, edge->store);
+      if (item.is_reduction() || item.extents != pointwise.extents) return {};
+      std::optional<Item> moved = over_loops_of(reducing, accessed, item, access);
       if (!moved) return {};
       items.push_back(std::move(*moved));
     }
     return items;
+  }
+
+  // A group with its items over other loops; none if there are no such items.
+  struct Moved {
+    GroupId group;
+    std::vector<Item> items;
+  };
+
+  // `a` over the loops of a reduction of `b` that reads it, or `b` over those of a scan of `a` if it reads
+  // that or what is made of it.
+  Moved over_loops_of_reduction(GroupId a, GroupId b, const std::vector<Edge>& flow) {
+    const auto reader = std::ranges::find_if(flow, [](const Edge& e) { return e.consumer->is_reduction(); });
+    if (reader != flow.end())
+      return {a, over_other_loops(group(a), reader->store, *reader->consumer, reader->load)};
+    if (std::ranges::none_of(group(a).steps, [&](StepId step) { return items_[step].is_scan(); })) return {};
+    const auto read = std::ranges::find_if(
+        flow, [](const Edge& e) { return e.producer->is_scan() || !e.producer->is_reduction(); });
+    if (read == flow.end()) return {};
+    auto items = over_other_loops(group(b), read->load, *read->producer, read->store);
+    // What is written in columns where the scan writes rows is a kernel of its own, which turns tiles.
+    if (!std::ranges::all_of(items, [&](const Item& i) { return is_contiguous_like(i, read->store); }))
+      return {};
+    return {b, std::move(items)};
   }
 
   void try_merge(GroupId first, GroupId second) {
@@ -425,12 +465,13 @@ class Fuser {
     if (!flow) return;
     if (const auto depth = merged_depth(a, b, *position, *flow)) return merge(a, b, *position, *depth);
     if (!options_.costs.needs_shared_loops) return;
-    std::vector<Item> items = over_loops_of_reader(x, *flow);
-    if (items.empty()) return;
-    std::vector<Expr> extents = items.front().extents;
+    Moved moved = over_loops_of_reduction(a, b, *flow);
+    if (moved.items.empty()) return;
+    Group& pointwise = group(moved.group);
+    std::vector<Expr> extents = moved.items.front().extents;
     const auto exchange = [&] {
-      for (size_t k = 0; k < items.size(); ++k) std::swap(items_[x.steps[k]], items[k]);
-      std::swap(x.extents, extents);
+      for (size_t k = 0; k < moved.items.size(); ++k) std::swap(items_[pointwise.steps[k]], moved.items[k]);
+      std::swap(pointwise.extents, extents);
     };
     exchange();
     if (const auto depth = merged_depth(a, b, *position, *edges(x, group(b))))
@@ -466,6 +507,7 @@ class Fuser {
 }  // namespace
 
 bool reads_own_row(const Item& producer, const Expr& store, const Expr& load, size_t depth) {
+  if (producer.is_scan()) return store == load;
   if (store == load && !producer.is_reduction()) return true;
   if (depth == 0) return true;
   if (!(without_inner(store, depth) == without_inner(load, depth))) return false;

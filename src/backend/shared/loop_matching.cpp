@@ -25,13 +25,14 @@ std::optional<std::vector<Loop>> loops_of(const Item& item, const Expr& access) 
   return loops;
 }
 
-// The variable of `loop` as a sum over those of `parts` that divide it, which are taken.
-std::optional<Expr> as_sum(const Loop& loop, std::vector<Loop>& parts) {
+// The variable of `loop` as a sum over those of `parts` that divide it, which are taken, where one iteration
+// of it is `stride` elements.
+std::optional<Expr> as_sum(const Loop& loop, const Expr& stride, std::vector<Loop>& parts) {
   Expr sum = 0;
   Expr count = 1;
   while (!(count == loop.extent)) {
-    const auto part = std::ranges::find_if(
-        parts, [&](const Loop& p) { return !p.is_taken && p.stride == loop.stride * count; });
+    const auto part =
+        std::ranges::find_if(parts, [&](const Loop& p) { return !p.is_taken && p.stride == stride * count; });
     if (part == parts.end()) return std::nullopt;
     part->is_taken = true;
     sum = sum + part->variable * count;
@@ -40,16 +41,30 @@ std::optional<Expr> as_sum(const Loop& loop, std::vector<Loop>& parts) {
   return sum;
 }
 
+// The same, where the parts may also go through the loop from its end.
+std::optional<Expr> as_sum_either_way(const Loop& loop, std::vector<Loop>& parts) {
+  std::vector<Loop> taken = parts;
+  std::optional<Expr> sum = as_sum(loop, loop.stride, taken);
+  if (!sum) {
+    taken = parts;
+    const std::optional<Expr> from_end = as_sum(loop, loop.stride * -1, taken);
+    if (!from_end) return std::nullopt;
+    sum = loop.extent - 1 - *from_end;
+  }
+  parts = std::move(taken);
+  return sum;
+}
+
 }  // namespace
 
-std::optional<Item> over_loops_of(const Item& reader, const Expr& load, const Item& pointwise,
-                                  const Expr& store) {
-  const auto from = loops_of(pointwise, store);
-  auto to = loops_of(reader, load);
+std::optional<Item> over_loops_of(const Item& reducing, const Expr& accessed, const Item& pointwise,
+                                  const Expr& access) {
+  const auto from = loops_of(pointwise, access);
+  auto to = loops_of(reducing, accessed);
   if (!from || !to) return std::nullopt;
   std::vector<Expr> sums;
   for (const Loop& loop : *from) {
-    std::optional<Expr> sum = as_sum(loop, *to);
+    std::optional<Expr> sum = as_sum_either_way(loop, *to);
     if (!sum) return std::nullopt;
     sums.push_back(std::move(*sum));
   }
@@ -63,10 +78,10 @@ std::optional<Item> over_loops_of(const Item& reader, const Expr& load, const It
       return std::nullopt;
     });
   };
-  if (!(rewritten(store) == load)) return std::nullopt;
+  if (!(rewritten(access) == accessed)) return std::nullopt;
   Item item = pointwise;
-  item.extents = reader.extents;
-  item.loop_count = reader.extents.size();
+  item.extents = reducing.extents;
+  item.loop_count = reducing.extents.size();
   for (Expr& e : item.expressions) e = rewritten(e);
   for (ItemStore& s : item.stores) s.offset = rewritten(s.offset);
   return item;

@@ -1,5 +1,6 @@
-// Writes a pointwise computation over the loops of a reduction that reads its result, so that both can be one
-// kernel: a batch's rows and columns are walked in another order, and some loops are divided.
+// Writes a pointwise computation over the loops of a reduction that reads its result, or of a scan whose
+// result it reads, so that both can be one kernel: a batch's rows and columns are walked in another order,
+// some loops are divided, and some run backwards.
 #pragma once
 
 #include <optional>
@@ -8,10 +9,10 @@
 
 namespace oxy::backend {
 
-// `pointwise` over all loops of `reader`, the reduced ones included, where the elements that it stores at
-// `store` are those that `reader` reads at `load`, each once and in the same iteration. Nothing if the loops
-// of `reader` are no rearrangement of the pointwise ones.
-std::optional<Item> over_loops_of(const Item& reader, const Expr& load, const Item& pointwise,
-                                  const Expr& store);
+// `pointwise` over all loops of `reducing`, the reduced ones included, where the elements of a buffer at
+// `access` are those that `reducing` accesses at `accessed`, each once and in the same iteration. Nothing if
+// the loops of `reducing` are no rearrangement of the pointwise ones.
+std::optional<Item> over_loops_of(const Item& reducing, const Expr& accessed, const Item& pointwise,
+                                  const Expr& access);
 
 }  // namespace oxy::backend

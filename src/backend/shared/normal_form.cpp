@@ -228,8 +228,9 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
   split_divided_loops(draft);
   std::vector<Access> accesses = known_accesses(program, c, draft);
   reorder(draft.loops, accesses);
+  const bool is_scan = loop::is_scan(c.kind);
   const bool in_order =
-      c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin || c.counted;
+      c.kind == loop::ReductionKind::ArgMax || c.kind == loop::ReductionKind::ArgMin || c.counted || is_scan;
   if (!in_order) reorder(draft.reduction, accesses);
   for (size_t k = 0; k < c.stores.size(); ++k) {
     if (c.stores[k].buffer == loop::kNoBuffer) continue;
@@ -281,8 +282,9 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
     const loop::Store& store = c.stores[k];
     if (store.buffer == loop::kNoBuffer) continue;
     const loop::Buffer& buffer = program.buffers[store.buffer];
-    item.stores.push_back({store.buffer, positioned(linear_offset(draft.stores[k], *buffer.strides), around),
-                           store.value, store.mode, store.result, store.in_order, store.part});
+    const Expr offset = linear_offset(draft.stores[k], *buffer.strides);
+    item.stores.push_back({store.buffer, positioned(offset, is_scan ? inside : around), store.value,
+                           store.mode, store.result, store.in_order, store.part});
   }
   return item;
 }

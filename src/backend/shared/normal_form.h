@@ -44,6 +44,7 @@ struct Item {
   std::string origin;
 
   bool is_reduction() const { return kind != loop::ReductionKind::None; }
+  bool is_scan() const { return loop::is_scan(kind); }
 };
 
 // Normalises the program's computations in order, gives every buffer whose layout is free the one that suits

@@ -90,7 +90,11 @@ void RowSums::find_rows(const loop::Program& program) {
       for_each_load(*c, [&](BufferId id) {
         if (elements(program.buffers[id]) == rows->count * rows->length) read_.emplace(id, *rows);
       });
-      for (const loop::Store& store : c->stores) results.emplace(store.buffer, *rows);
+      for (const loop::Store& store : c->stores)
+        if (loop::is_scan(c->kind))
+          read_.emplace(store.buffer, *rows);
+        else
+          results.emplace(store.buffer, *rows);
       continue;
     }
     // What is made of the rows' results, and as large as they are.

@@ -26,5 +26,9 @@ void var_mean(LoweringContext& context, const graph::Node& node);
 void std_mean(LoweringContext& context, const graph::Node& node);
 void logsumexp(LoweringContext& context, const graph::Node& node);
 void vector_norm(LoweringContext& context, const graph::Node& node);  // (self, ord, dim, keepdim, dtype)
+// scans.cpp:
+void cumsum(LoweringContext& context, const graph::Node& node);        // (self, dim, dtype)
+void cumprod(LoweringContext& context, const graph::Node& node);       // likewise
+void logcumsumexp(LoweringContext& context, const graph::Node& node);  // (self, dim)
 
 }  // namespace oxy::ops::lowerings

@@ -134,7 +134,10 @@ TEST_CASE("loop: the verifier names broken rules") {
   broken([](Program& p) { first(p).body.indices.front()[0] = loop_variable(3, 4); });  // not in scope
   broken([](Program& p) { first(p).stores[0].buffer = kIn; });                         // writes an input
   broken([](Program& p) { first(p).stores.clear(); });
-  broken([](Program& p) { first(p).kind = ReductionKind::Sum; });  // without loops
-  broken([](Program& p) { p.buffers[kOut].strides.reset(); });     // an output of free layout
+  broken(
+      [](Program& p) { first(p).body.insts[InstId(2)].op = Op::Scan; });  // which is a computation of its own
+  broken([](Program& p) { first(p).kind = ReductionKind::RunningSum; });  // without a row
+  broken([](Program& p) { first(p).kind = ReductionKind::Sum; });         // without loops
+  broken([](Program& p) { p.buffers[kOut].strides.reset(); });            // an output of free layout
   broken([](Program& p) { p.buffers[kIn].strides.reset(); });
 }

@@ -20,7 +20,7 @@ loop::Program lowered(const std::string& text, bool inline_pointwise = true) {
   ops::intern_schemas();
   graph::Graph graph = graph::parse(text);
   graph::verify(graph, true);
-  loop::Program program = loop::lower(graph, {.inline_pointwise = inline_pointwise});
+  loop::Program program = loop::lower(graph, {.inline_pointwise = inline_pointwise, .has_scans = true});
   loop::verify(program);
   return program;
 }
@@ -171,6 +171,72 @@ TEST_CASE("lowering: reductions") {
   check_near(out[8], {std::sqrt(55.0)});
   check_near(out[9],
              {std::log(std::exp(1) + std::exp(-2) + std::exp(3)), std::log(std::exp(4) + 1 + std::exp(-5))});
+}
+
+TEST_CASE("lowering: scans") {
+  constexpr double kInfinity = INFINITY;
+  auto out = run(R"(graph(%0: float32[2, 3], %1: int64[3], %2: float32[4]) {
+  %3: float32[2, 3] = aten::cumsum(%0, -1)
+  %4: float32[2, 3] = aten::cumsum(%0, 0)
+  %5: float32[2, 3] = aten::cumprod(%0, 1)
+  %6: int64[3] = aten::cumsum(%1, 0)
+  %7: float32[3] = aten::cumprod(%1, 0, dtype=float32)
+  %8: float32[4] = aten::logcumsumexp(%2, 0)
+  %9: bool[2, 3] = aten::gt.Scalar(%0, 0)
+  %10: int64[2, 3] = aten::cumsum(%9, 1)
+  %11: float32[2, 3] = aten::flip(%0, [1])
+  %12: float32[2, 3] = aten::cumsum(%11, 1)
+  %13: float32[2, 3] = aten::flip(%12, [1])
+  return %3, %4, %5, %6, %7, %8, %10, %13
+})",
+                 {floats({2, 3}, {1, -2, 3, 4, 0, -5}), ints({3}, {2, -3, 4}),
+                  floats({4}, {-kInfinity, -kInfinity, 0, 1})});
+  check_near(out[0], {1, -1, 2, 4, 4, -1});
+  check_near(out[1], {1, -2, 3, 5, -2, -2});
+  check_near(out[2], {1, -2, -6, 4, 0, 0});
+  check_near(out[3], {2, -1, 3});
+  check_near(out[4], {2, -6, -24});
+  CHECK(out[5].number(1) == -kInfinity);
+  CHECK(out[5].number(2) == 0);
+  CHECK(out[5].number(3) == doctest::Approx(std::log(1 + std::exp(1))));
+  check_near(out[6], {1, 1, 2, 1, 1, 1});
+  check_near(out[7], {2, 1, 3, -1, -5, -5});
+
+  // What the scan reads is part of it.
+  const std::string halves = R"(graph(%0: bfloat16[2, 300]) {
+  %1: float32[2, 300] = aten::_to_copy(%0, dtype=float32)
+  %2: float32[2, 300] = aten::mul.Tensor(%1, 0.5)
+  %3: float32[2, 300] = aten::cumsum(%2, 1)
+  return %3
+})";
+  CHECK(steps(halves) == 1);
+  const loop::Program narrow = lowered(R"(graph(%0: bfloat16[300]) {
+  %1: bfloat16[300] = aten::cumsum(%0, 0)
+  return %1
+})");
+  CHECK(std::get<loop::Computation>(narrow.steps.back()).accumulate == DType::Float32);
+}
+
+TEST_CASE("lowering: which scans are eager's") {
+  const auto is_called = [](const std::string& sizes, const std::string& options,
+                            loop::LoweringOptions lowering) {
+    const std::string text =
+        fmt::format("symbol s0: id 1 in [2, 100000]\ngraph(%0: float32[{0}]) {{\n  %1: {1}\n  return %1\n}}",
+                    sizes, fmt::format(fmt::runtime(options), sizes));
+    ops::intern_schemas();
+    const loop::Program program = loop::lower(graph::parse(text), lowering);
+    loop::verify(program);
+    return std::holds_alternative<loop::ExternCall>(program.steps.back());
+  };
+  const std::string sum = "float32[{}] = aten::cumsum(%0, 0)";
+  CHECK_FALSE(is_called("16384", sum, {.has_scans = true}));
+  CHECK(is_called("16385", sum, {.has_scans = true}));  // one row, which many programs may share
+  CHECK(is_called("s0", sum, {.has_scans = true}));
+  CHECK_FALSE(is_called("s0, 7", sum, {.has_scans = true}));
+  CHECK_FALSE(is_called("1, 7", sum, {.has_scans = true}));
+  CHECK(is_called("3, 7", sum, {}));
+  CHECK(is_called("3, 7", sum, {.deterministic = true, .has_scans = true}));
+  CHECK(is_called("3, 7", "int8[{}] = aten::cumsum(%0, 0, dtype=int8)", {.has_scans = true}));
 }
 
 TEST_CASE("lowering: softmax is one reduction and one pointwise pass, layer norm too") {

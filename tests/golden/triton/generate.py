@@ -227,6 +227,32 @@ def variance_in_uneven_parts(p):
 
 
 @program
+def cumsum_of_halves(p):
+    return [p.call("cumsum", p.call("_to_copy", p.tensor(8192, 1024), dtype=SINGLE), -1)]
+
+
+@program
+def cumsum_of_long_rows(p):
+    return [p.call("cumsum", p.tensor(512, 50257, dtype=SINGLE), -1)]
+
+
+@program
+def cumsum_of_columns(p):
+    x = p.call("cumsum", p.tensor(64, 512, 1024, dtype=SINGLE), 1)
+    return [p.call("mul.Tensor", x, p.tensor(1024, dtype=SINGLE))]
+
+
+@program
+def cumsum_backward(p):
+    return [p.call("flip", p.call("cumsum", p.call("flip", p.tensor(8192, 1024), [1]), 1), [1])]
+
+
+@program
+def logcumsumexp(p):
+    return [p.call("logcumsumexp", p.tensor(8192, 1024, dtype=SINGLE), -1)]
+
+
+@program
 def embedding(p):
     table, ids, positions = p.tensor(32000, 1024), p.tensor(16, 512, dtype=torch.int64), p.tensor(512, 1024)
     return [p.call("add.Tensor", p.call("embedding", table, ids), positions)]

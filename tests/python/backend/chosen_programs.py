@@ -160,6 +160,91 @@ def positions(p):
     return [p.call("argmax", x, 1, False), p.call("argmin", x, 0, False), p.call("argmax", y, 0, True), p.call("argmin", y), p.call("argmax", long, 1, False)]
 
 
+def growth(p, x):
+    """Factors whose products stay small."""
+    return p.call("add.Scalar", p.call("mul.Scalar", p.call("tanh", x), 0.1), 1.0)
+
+
+@program
+def scans(p):
+    x, half = p.input(random(7, 100)), p.input(random(40, 9, dtype=torch.bfloat16))
+    whole, truth = p.input(torch.randint(-9, 9, (5, 33), generator=torch.Generator().manual_seed(1))), p.input(random(5, 33) > 0)
+    narrow = p.input(torch.randint(0, 255, (3, 50), generator=torch.Generator().manual_seed(2)).to(torch.uint8))
+    wide = p.call("_to_copy", half, dtype=torch.float32)
+    sums = [p.call("cumsum", t, 1) for t in (x, half, wide, whole, truth, narrow)]
+    typed = [p.call("cumsum", whole, 1, dtype=t) for t in (torch.float32, torch.int32, torch.int16)]
+    others = [p.call("cumprod", growth(p, x), 1), p.call("cumprod", whole, 0), p.call("logcumsumexp", x, 1), p.call("logcumsumexp", half, 0)]
+    ones = p.call("cumsum", p.call("ones_like", x), 1)
+    alone = [p.call("cumsum", p.input(random(*s)), -1) for s in ((), (1,), (300,), (3, 1), (4, 0), (0, 4))]
+    return [*sums, *typed, *others, ones, *alone]
+
+
+@program
+def scans_of_columns(p):
+    """Short and long ones, with what they read and with who reads them."""
+    results = []
+    for shape, dim in (((50, 70), 0), ((300, 9), 0), ((3, 400, 40), 1), ((5, 6, 70), 0)):
+        x = p.input(random(*shape))
+        y = p.call("cumsum", p.call("exp", x), dim)
+        z = p.call("mul.Tensor", p.call("add.Tensor", y, p.input(random(shape[-1]))), x)
+        results += [y, p.call("_to_copy", z, dtype=torch.float16), p.call("cumprod", growth(p, x), dim), p.call("logcumsumexp", x, dim)]
+    turned = p.call("permute", p.input(random(37, 90)), [1, 0])
+    return [*results, p.call("cumsum", turned, 0), p.call("cumsum", turned, 1)]
+
+
+@program
+def scans_of_long_rows(p):
+    """A step goes on where the one before has ended."""
+    x = p.input(random(3, 20000))
+    y, whole = p.call("cumsum", x, 1), p.input(torch.randint(-9, 9, (2, 30001), generator=torch.Generator().manual_seed(1)))
+    small = p.call("add.Scalar", p.call("mul.Scalar", p.call("tanh", x), 1e-2), 1.0)
+    results = [y, p.call("relu", y), p.call("amax", y, [1], False), p.call("_softmax", y, 1, False), p.call("cumsum", whole, 1)]
+    more = [p.call("cumprod", small, 1), p.call("logcumsumexp", x, 1), p.call("cumsum", p.input(random(16384)), 0)]
+    return [*results, *more, p.call("flip", p.call("cumsum", p.call("flip", x, [1]), 1), [1])]
+
+
+@program
+def scans_of_infinities(p):
+    x = random(7, 33)
+    x[0, 3], x[1, 4], x[2], x[3, 5], x[3, 9] = float("nan"), float("inf"), -float("inf"), float("inf"), -float("inf")
+    x[4, :8], x[5, 2], x[6, 3] = -float("inf"), 0, -0.0
+    x = p.input(x)
+    return [p.call(name, x, dim) for name in ("cumsum", "cumprod", "logcumsumexp") for dim in (0, 1)]
+
+
+@program
+def scans_read_again(p):
+    """By the same row in the same order, in another one, and by what needs all of the row first."""
+    x = p.input(random(12, 200))
+    y = p.call("cumsum", x, 1)
+    last = p.call("div.Tensor", y, p.call("add.Scalar", p.call("abs", p.call("slice.Tensor", y, 1, 199, 200)), 1.0))
+    scaled = p.call("sub.Tensor", y, p.call("amax", y, [1], True))
+    again = p.call("cumsum", p.call("sin", y), 1)
+    both = p.call("cumsum", p.call("cumsum", x, 0), 1)
+    moved = p.call("add.Tensor", p.call("flip", y, [1]), x)
+    columns = p.call("sum.dim_IntList", y, [0], False)
+    turned = p.call("clone", p.call("permute", y, [1, 0]), memory_format=torch.contiguous_format)
+    return [last, scaled, p.call("_softmax", y, 1, False), again, both, moved, columns, turned]
+
+
+@program
+def gradients_of_scans(p):
+    results = []
+    for shape, dim in (((12, 200), 1), ((100, 40), 0), ((3, 50, 40), 1)):
+        gradient, x = p.input(random(*shape)), p.input(random(*shape) + 1)
+        back = p.call("flip", p.call("cumsum", p.call("flip", p.call("mul.Tensor", gradient, x), [dim]), dim), [dim])
+        results += [back, p.call("mul.Tensor", back, x)]
+    return results
+
+
+@program
+def scans_beside_sums_of_columns(p):
+    """The kernel of the rows goes through them in turn, and adds up columns of what it scans."""
+    x = p.input(random(1700, 70))
+    y = p.call("cumsum", x, 1)
+    return [y, p.call("sum.dim_IntList", x, [0], False), p.call("sum.dim_IntList", p.call("sin", y), [0], False)]
+
+
 @program
 def integer_division(p):
     a = p.input(torch.tensor([7, -7, 7, -7, 0, 5, -9, 8]))
@@ -291,6 +376,15 @@ def sizes_that_vary_along_rows(p):
     p.varies(37)
     x = p.input(random(5, 37, dtype=torch.bfloat16))
     return [p.call("_softmax", x, 1, False), p.call("gelu", x), p.call("argmax", x, 1, False), *p.call("var_mean.correction", x, [1], correction=1, keepdim=True)]
+
+
+@program
+def scans_of_sizes_that_vary(p):
+    p.varies(37)
+    x = p.input(random(5, 37))
+    scanned = [p.call("cumsum", x, dim) for dim in (0, 1)]
+    back = p.call("flip", p.call("cumsum", p.call("flip", x, [1]), 1), [1])
+    return [*scanned, p.call("relu", scanned[1]), p.call("logcumsumexp", x, 1), back, p.call("cumsum", p.input(random(37, 50)), 0)]
 
 
 @program

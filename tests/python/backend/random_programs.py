@@ -89,7 +89,7 @@ class Generator:
     def step(self):
         self.random.choice(
             (self.unary, self.unary, self.unary, self.binary, self.binary, self.binary, self.reduction, self.reduction, self.comparison,
-             self.permutation, self.cast, self.normalization, self.gather, self.joined, self.padded, self.position)
+             self.permutation, self.cast, self.normalization, self.gather, self.joined, self.padded, self.position, self.scan)
         )()
 
     def unary(self):
@@ -149,6 +149,25 @@ class Generator:
         if name.startswith("am"):
             return self.call(name, x, dims, keep)
         self.call(name, x, dims, keep)
+
+    def scan(self):
+        """From the beginning or, as gradients of scans do, from the end."""
+        x = self.pick()
+        if x.dim() == 0:
+            return
+        name, dim = self.random.choice(("cumsum", "cumsum", "cumprod", "logcumsumexp")), self.random.randrange(x.dim())
+        if name != "cumsum":
+            x = self.floating(x)
+        if name == "cumprod":
+            self.call("tanh", x)
+            x = self.tensors[-1]
+        from_end = self.random.random() < 0.3
+        if from_end:
+            self.call("flip", x, [dim])
+            x = self.tensors[-1]
+        self.call(name, x, dim)
+        if from_end:
+            self.call("flip", self.tensors[-1], [dim])
 
     def position(self):
         x = self.pick()

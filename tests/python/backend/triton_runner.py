@@ -47,6 +47,19 @@ def reduce_by_halves(self, arguments):
     return [self.to_tensor(d.squeeze(self.axis), a.dtype) for d, a in zip(data, arguments)]
 
 
+def scan_by_doubling(self, arguments):
+    """tl.associative_scan with a function of the kernel's: all elements at once, with those 1, 2, 4 and so on before them."""
+    data, distance = [a.handle.data for a in arguments], 1
+    position = np.arange(data[0].shape[self.axis]).reshape([-1 if d == self.axis else 1 for d in range(data[0].ndim)])
+    while distance < position.size:
+        sides = [[self.to_tensor(d, a.dtype) for d, a in zip(side, arguments)] for side in ([np.roll(d, distance, self.axis) for d in data], data)]
+        joined = self.combine_fn.fn(*sides[0], *sides[1])
+        joined = joined if isinstance(joined, tuple) else (joined,)
+        data = [np.where(position >= distance, t.handle.data, d) for t, d in zip(joined, data)]
+        distance *= 2
+    return [self.to_tensor(d, a.dtype) for d, a in zip(data, arguments)]
+
+
 def index_of(tensor):
     return int(tensor.handle.data.item())  # numpy no longer converts arrays of one element
 
@@ -63,6 +76,7 @@ def main(folder):
         setattr(libdevice, name, interpreted(function))
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(debug=True)  # so that indices are checked
     interpreter.ReduceOps.generic_reduce = reduce_by_halves
+    interpreter.ScanOps.generic_scan = scan_by_doubling
     patch = interpreter._patch_lang_tensor
     interpreter._patch_lang_tensor = lambda tensor, scope: (patch(tensor, scope), scope.set_attr(tensor, "__index__", index_of))
     np.seterr(all="ignore")

@@ -118,6 +118,12 @@ def uniform_numbers_of_rows(seed, counter, sequence):
 def times(a, b):
     return a * b
 )"},
+    {"log_add_exp", R"(
+@triton.jit
+def log_add_exp(a, b):
+    gap = tl.where(a == b, 0.0, tl.abs(a - b))
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL) + libdevice.log1p(tl.exp(-gap))
+)"},
 };
 
 }  // namespace

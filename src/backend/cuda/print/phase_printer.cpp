@@ -7,6 +7,7 @@
 
 #include "backend/cuda/print/loads_ahead.h"
 #include "backend/cuda/print/reductions.h"
+#include "backend/cuda/print/scans.h"
 #include "base/error.h"
 #include "loop/builder.h"
 #include "loop/random_bits.h"
@@ -63,9 +64,7 @@ void PhasePrinter::print(size_t number) {
   if (reads_what_others_stored()) block_.out().line("tl.debug_barrier()");
   if (columns < 0 || shape_.form != Form::Rows) return print_body();
 
-  const Axis& axis = block_.columns();
-  const auto extent = axis.extent.as_constant();
-  if (extent && *extent <= axis.block) {
+  if (is_whole_row()) {
     if (printed_columns_.insert(columns).second) block_.print_columns("");
     print_body();
     if (number == 0 && !phase_->reductions.empty()) print_loads_ahead();
@@ -83,13 +82,18 @@ void PhasePrinter::print(size_t number) {
   for (size_t k = 0; k < reductions.size(); ++k)
     reductions[k].add(value(phase_->reductions[k].value), kStart);
   const std::string range =
-      fmt::format("0, {}, {}", block_.expression(axis.extent).text, block_.columns_name());
+      fmt::format("0, {}, {}", block_.expression(block_.columns().extent).text, block_.columns_name());
   block_.close_loop(shape_.stages > 0
                         ? fmt::format("for {} in tl.range({}, num_stages={}):", kStart, range, shape_.stages)
                         : fmt::format("for {} in range({}):", kStart, range));
   for (ArrayState& array : arrays_)
     std::erase_if(array.stored, [](const auto& entry) { return (entry.second.dims & kColumns) != 0; });
   for (size_t k = 0; k < reductions.size(); ++k) store_results(phase_->reductions[k], reductions[k].join());
+}
+
+bool PhasePrinter::is_whole_row() const {
+  const auto extent = block_.columns().extent.as_constant();
+  return extent && *extent <= block_.columns().block;
 }
 
 bool PhasePrinter::reads_what_others_stored() const {
@@ -160,6 +164,8 @@ Value PhasePrinter::print_inst(const NestInst& inst) {
       return print_index(inst);
     case Op::BindIndex:
       return print_bind(inst);
+    case Op::Scan:
+      return print_scan(inst);
     case Op::Philox:
       if (axes_.columns_of_phase[number_] >= 0)
         if (const Quads quads(block_.columns()); quads.are_of_one_draw(*phase_, inst))
@@ -316,6 +322,11 @@ Value PhasePrinter::print_bind(const NestInst& inst) {
       block_.is_wide() ? bound : block_.named(bound.text + ".to(tl.int32)", DType::Int32, dims, "i");
   block_.set_bound(inst.variable, narrow.text, dims);
   return bound;
+}
+
+Value PhasePrinter::print_scan(const NestInst& inst) {
+  const Value scanned = scan_block(block_, inst.scan, value(inst.operands[0]));
+  return is_whole_row() ? scanned : continue_scan(block_, inst.scan, scanned);
 }
 
 void PhasePrinter::store(ArrayId id, const Expr& offset, const Value& value, unsigned dims,

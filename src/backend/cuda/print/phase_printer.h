@@ -43,6 +43,8 @@ class PhasePrinter {
   Value value_of_group(loop::InstId id, const Quads& quads);
   Value print_quads(const NestInst& inst, const Quads& quads);
   Value print_bind(const NestInst& inst);
+  Value print_scan(const NestInst& inst);
+  bool is_whole_row() const;  // the block has the phase's row as a whole, which no loop walks
   std::string where(graph::LocationId location) const;
   void add_up(const ElementStore& store);
   void store(ArrayId array, const Expr& offset, const Value& value, unsigned dims, loop::StoreMode mode);

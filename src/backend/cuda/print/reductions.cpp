@@ -273,6 +273,9 @@ void LoopedReduction::add(const Value& value, const std::string& start) {
       return update(first_, helper("larger"));
     }
     case ReductionKind::None:
+    case ReductionKind::RunningSum:
+    case ReductionKind::RunningProd:
+    case ReductionKind::RunningLogSumExp:
       break;
   }
   throw InternalError("a reduction of no kind");
