@@ -203,6 +203,25 @@ def cross_entropy(p):
 
 
 @program
+def cross_entropy_backward(p):
+    """The index is one element of each row."""
+    logits, labels = p.input(random(9, 50)), p.input(torch.tensor([3, 49, 0, -100, 7, 8, -100, 1, 2]))
+    output = p.call("_log_softmax", logits, 1, False)
+    _, total = p.call("nll_loss_forward", output, labels, None, 1, -100)
+    gradient = p.call("nll_loss_backward", p.input(random()), output, labels, None, 1, -100, total)
+    return [gradient, p.call("_log_softmax_backward_data", gradient, output, 1, torch.float32)]
+
+
+@program
+def one_element_a_row(p):
+    size, index = (6, 70, 5), p.input(torch.randint(0, 70, (6, 1, 5), generator=torch.Generator().manual_seed(3)))
+    x, source = p.call("full", [*size], 0.5, dtype=torch.bfloat16), p.input(random(6, 1, 5, dtype=torch.bfloat16))
+    y = p.call("scatter.src", x, 1, index, source)
+    turned = p.call("scatter_add", p.call("exp", y), 1, index, p.call("relu", source))
+    return [p.call("sum.dim_IntList", y, [1], True), p.call("sub.Tensor", y, p.call("amax", turned, [1], True)), turned]
+
+
+@program
 def embedding(p):
     table, ids = p.input(random(11, 24, dtype=torch.bfloat16)), p.input(torch.tensor([[1, 10, 3], [0, 0, 7]]))
     return [p.call("embedding", table, ids)]
