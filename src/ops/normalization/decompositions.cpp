@@ -34,6 +34,32 @@ Expr elements_of_a_channel(const TensorMeta& batch) {
   return count;
 }
 
+// The dimensions of a batch that is normalized along the last ones, whose sizes are given.
+struct Parts {
+  std::vector<Expr> outer;
+  std::vector<Expr> inner;
+  Expr count = 1;  // elements that are normalized together
+};
+
+Parts parts_of(const TensorMeta& input, const Argument& normalized_shape) {
+  const auto inner = static_cast<int64_t>(std::get<std::vector<Expr>>(normalized_shape).size());
+  Parts parts;
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    (d < input.rank() - inner ? parts.outer : parts.inner).emplace_back(d);
+    if (d >= input.rank() - inner) parts.count = parts.count * input.sizes[static_cast<size_t>(d)];
+  }
+  return parts;
+}
+
+// In the layout of `wanted`, which is a plain format.
+ValueRef laid_out(Composer& c, ValueRef value, const TensorMeta& wanted) {
+  if (c.meta(value).strides == wanted.strides) return value;
+  const MemoryFormat format = is_contiguous(wanted) ? MemoryFormat::Contiguous
+                              : wanted.rank() == 5  ? MemoryFormat::ChannelsLast3d
+                                                    : MemoryFormat::ChannelsLast;
+  return c.call("aten::clone", {value, format});
+}
+
 }  // namespace
 
 std::vector<ValueRef> softmax_backward(Composer& c) {
@@ -55,14 +81,7 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
   // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
   const TensorMeta input = c.meta(c.arg(1));
   if (input.dtype != c.meta(c.arg(3)).dtype) throw Unsupported("statistics of another type");
-  const auto inner = static_cast<int64_t>(std::get<std::vector<Expr>>(c.arg(2)).size());
-  std::vector<Expr> outer_dims;
-  std::vector<Expr> inner_dims;
-  Expr count = 1;
-  for (int64_t d = 0; d < input.rank(); ++d) {
-    (d < input.rank() - inner ? outer_dims : inner_dims).emplace_back(d);
-    if (d >= input.rank() - inner) count = count * input.sizes[static_cast<size_t>(d)];
-  }
+  const auto [outer_dims, inner_dims, count] = parts_of(input, c.arg(2));
   if (outer_dims.empty()) throw Unsupported("a single row");
   const ValueRef gradient = std::get<ValueRef>(c.arg(0));
   const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), c.arg(3)});
@@ -84,6 +103,33 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
   if (c.has_result(0)) gradients[0] = of_input();
   if (c.has_result(1)) gradients[1] = of_weight();
   if (c.has_result(2)) gradients[2] = sum_over(c, gradient, outer_dims, false);
+  return gradients;
+}
+
+// Halves are computed in the type of the statistic.
+std::vector<ValueRef> rms_norm_backward(Composer& c) {
+  // (grad_out, input, normalized_shape, rstd, weight, output_mask)
+  const TensorMeta input = c.meta(c.arg(1));
+  const DType wide = c.meta(c.arg(3)).dtype;
+  const auto [outer_dims, inner_dims, count] = parts_of(input, c.arg(2));
+  const auto widened = [&](size_t i) { return c.convert(std::get<ValueRef>(c.arg(i)), wide); };
+  const ValueRef gradient = widened(0);
+  const ValueRef normalized = c.call("aten::mul.Tensor", {widened(1), c.arg(3)});
+  std::vector<ValueRef> gradients(2, ValueRef{graph::kNoValue});
+  if (c.has_result(0)) {
+    const ValueRef weighted = c.is_none(4) ? gradient : c.call("aten::mul.Tensor", {gradient, widened(4)});
+    const ValueRef product = c.call("aten::mul.Tensor", {weighted, normalized});
+    const ValueRef slope = c.divide(sum_over(c, product, inner_dims, true), count);
+    const ValueRef rest =
+        c.call("aten::sub.Tensor", {weighted, c.call("aten::mul.Tensor", {normalized, slope})});
+    const ValueRef whole = c.convert(c.call("aten::mul.Tensor", {rest, c.arg(3)}), input.dtype);
+    gradients[0] = laid_out(c, whole, c.result(0));
+  }
+  if (c.has_result(1)) {
+    const ValueRef product = c.call("aten::mul.Tensor", {gradient, normalized});
+    const ValueRef sum = outer_dims.empty() ? product : sum_over(c, product, outer_dims, false);
+    gradients[1] = laid_out(c, c.convert(sum, c.result(1).dtype), c.result(1));
+  }
   return gradients;
 }
 

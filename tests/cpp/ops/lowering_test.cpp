@@ -201,6 +201,27 @@ TEST_CASE("lowering: softmax is one reduction and one pointwise pass, layer norm
   check_near(out[0], {-1.5 / s, -0.5 / s, 1 / s, 1.5 / s + 1, -1.5 / s, -0.5 / s, 1 / s, 1.5 / s + 1});
 }
 
+TEST_CASE("lowering: RMS norm") {
+  const std::string text = R"(graph(%0: float32[2, 4], %1: float32[4]) {
+  %2: float32[2, 4], %3: float32[2, 1] = aten::_fused_rms_norm(%0, [4], %1, 0.5)
+  return %2, %3
+})";
+  CHECK(steps(text) == 3);
+  auto out = run(text, {floats({2, 4}, {1, 2, 1, 0, 4, 0, 0, 2}), floats({4}, {1, 1, 2, 1})});
+  const double first = 1 / std::sqrt(2.0), second = 1 / std::sqrt(5.5);
+  check_near(out[0], {first, 2 * first, 2 * first, 0, 4 * second, 0, 0, 2 * second});
+  check_near(out[1], {first, second});
+  // Without a number it is that of the type which is computed in.
+  out = run(R"(graph(%0: bfloat16[2, 2], %1: float64[1, 2]) {
+  %2: bfloat16[2, 2], %3: float32[2, 1] = aten::_fused_rms_norm(%0, [2], None, None)
+  %4: float64[1, 2], %5: float64[1, 1] = aten::_fused_rms_norm(%1, [2], None, None)
+  return %3, %5
+})",
+            {{DType::BFloat16, {2, 2}, {0, 0, 1, 1}, {}}, {DType::Float64, {1, 2}, {0, 0}, {}}});
+  check_near(out[0], {1 / std::sqrt(1.1920928955078125e-07), 1});
+  check_near(out[1], {1 / std::sqrt(2.220446049250313e-16)});
+}
+
 TEST_CASE("lowering: batch norm and group norm") {
   auto out =
       run(R"(graph(%0: float32[1, 2, 1, 2], %1: float32[2], %2: float32[2], %3: float32[2], %4: float32[2]) {

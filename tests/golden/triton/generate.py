@@ -166,6 +166,18 @@ def rms_norm_backward(p):
 
 
 @program
+def fused_rms_norm(p):
+    x, rstd = p.call("_fused_rms_norm", p.tensor(8192, 4096), [4096], p.tensor(4096), None)
+    return [x, rstd]
+
+
+@program
+def fused_rms_norm_backward(p):
+    grad, x, w, rstd = p.tensor(8192, 4096), p.tensor(8192, 4096), p.tensor(4096), p.tensor(8192, 1, dtype=SINGLE)
+    return list(p.call("_fused_rms_norm_backward", grad, x, [4096], rstd, w, [True, True]))
+
+
+@program
 def rms_norm(p):
     x = p.call("_to_copy", p.tensor(8192, 4096), dtype=SINGLE)
     mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", x, 2), [-1], True)

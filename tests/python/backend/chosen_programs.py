@@ -264,6 +264,15 @@ def group_norm(p):
 
 
 @program
+def rms_norms(p):
+    x, weight = p.input(random(7, 5, 40)), p.input(random(5, 40))
+    half = p.input(random(13, 300, dtype=torch.bfloat16) * 0.01)
+    long = p.input(random(3, 20000))
+    results = [p.call("_fused_rms_norm", x, [5, 40], weight, 1e-6), p.call("_fused_rms_norm", half, [300], None, None), p.call("_fused_rms_norm", long, [20000], None, None)]
+    return [t for pair in results for t in pair]
+
+
+@program
 def tiles(p):
     x = p.input(random(3, 70, 50, dtype=torch.bfloat16))
     y = p.call("add.Tensor", p.call("permute", x, [0, 2, 1]), p.input(random(3, 50, 70, dtype=torch.bfloat16)))
