@@ -1,6 +1,7 @@
 #include "ops/normalization/decompositions.h"
 
 #include "base/error.h"
+#include "loop/builder.h"
 
 namespace oxy::ops::decompositions {
 
@@ -130,6 +131,60 @@ std::vector<ValueRef> rms_norm_backward(Composer& c) {
     const ValueRef sum = outer_dims.empty() ? product : sum_over(c, product, outer_dims, false);
     gradients[1] = laid_out(c, c.convert(sum, c.result(1).dtype), c.result(1));
   }
+  return gradients;
+}
+
+// In single precision where the batch has halves. Sums over the pixels of each channel are all that is needed
+// of the batch and the gradient: those of the parameters and of the groups are made of them.
+std::vector<ValueRef> group_norm_backward(Composer& c) {
+  // (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+  const TensorMeta input = c.meta(c.arg(1));
+  const DType wide = loop::compute_dtype(input.dtype);
+  if (is_on_host(input.device) && wide == input.dtype && !is_contiguous(input))
+    throw Unsupported("a layout for which the host's own kernel is as fast");
+  const Expr groups = c.integer(8);
+  const Expr channels = sym::floordiv(input.sizes.at(1), groups);  // of a group
+  std::vector<Expr> grouped = {input.sizes.at(0), groups, channels};
+  std::vector<Expr> of_channel = {groups, channels};
+  std::vector<Expr> of_group = {input.sizes[0], groups, Expr(1)};
+  std::vector<Expr> pixels;  // dimensions
+  Expr count = channels;     // elements that are normalized together
+  for (size_t d = 2; d < input.sizes.size(); ++d) {
+    grouped.push_back(input.sizes[d]);
+    of_channel.emplace_back(1);
+    of_group.emplace_back(1);
+    pixels.emplace_back(static_cast<int64_t>(d) + 1);
+    count = count * input.sizes[d];
+  }
+  const auto shaped = [&](size_t i, const std::vector<Expr>& sizes) {
+    return c.convert(c.call("aten::view", {c.arg(i), sizes}), wide);
+  };
+  const auto over_pixels = [&](ValueRef x) { return pixels.empty() ? x : sum_over(c, x, pixels, true); };
+  const ValueRef gradient = shaped(0, grouped), rstd = shaped(3, of_group);
+  const ValueRef centred = c.call("aten::sub.Tensor", {shaped(1, grouped), shaped(2, of_group)});
+  const ValueRef normalized = c.call("aten::mul.Tensor", {centred, rstd});
+  const ValueRef slopes = over_pixels(c.call("aten::mul.Tensor", {gradient, normalized}));
+  const ValueRef levels = over_pixels(gradient);
+  std::vector<ValueRef> gradients(3, ValueRef{graph::kNoValue});
+  if (c.has_result(0)) {
+    const auto weighted = [&](ValueRef x) {
+      return c.is_none(4) ? x : c.call("aten::mul.Tensor", {x, shaped(4, of_channel)});
+    };
+    const auto mean_of_group = [&](ValueRef sums) {
+      return c.divide(sum_over(c, weighted(sums), {Expr(2)}, true), count);
+    };
+    const ValueRef level = c.call("aten::sub.Tensor", {weighted(gradient), mean_of_group(levels)});
+    const ValueRef slope = c.call("aten::mul.Tensor", {normalized, mean_of_group(slopes)});
+    const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});
+    const ValueRef whole = c.convert(c.call("aten::mul.Tensor", {rest, rstd}), input.dtype);
+    gradients[0] = laid_out(c, c.call("aten::view", {whole, input.sizes}), c.result(0));
+  }
+  const auto of_parameter = [&](ValueRef sums, size_t i) {
+    const ValueRef over_batch = sum_over(c, sums, {Expr(0)}, false);
+    return c.convert(c.call("aten::view", {over_batch, c.result(i).sizes}), c.result(i).dtype);
+  };
+  if (c.has_result(1)) gradients[1] = of_parameter(slopes, 1);
+  if (c.has_result(2)) gradients[2] = of_parameter(levels, 2);
   return gradients;
 }
 

@@ -92,6 +92,7 @@ Family normalization_operators() {
                  "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
                  "(Tensor, Tensor, Tensor)",
        .shape = shapes::group_norm_backward,
+       .decompose = composed(decompositions::group_norm_backward),
        .has_result = output_mask,
        .traits = {.layouts = Layouts::Alike, .needs_first_result = true}},
       {.name = "aten::_softmax",

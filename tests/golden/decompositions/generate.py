@@ -89,6 +89,15 @@ case("native_layer_norm_backward", x(2, 3, 6), rows, [6], mean, rstd, weight, No
 batch, moving, invstd = x(4, 3, 5), x(3), p(3) + 0.5
 for mask in [[True] * 3, *SOME_GRADIENTS]:
     case("native_batch_norm_backward", x(4, 3, 5), batch, p(3), None, None, moving, invstd, True, 1e-5, mask)
+batch, per_channel = x(2, 6, 2, 3), x(6)
+_, mean, rstd = torch.native_group_norm(batch, per_channel, None, 2, 6, 6, 2, 1e-5)
+for mask in [[True] * 3, *SOME_GRADIENTS]:
+    case("native_group_norm_backward", x(2, 6, 2, 3), batch, mean, rstd, per_channel, 2, 6, 6, 2, mask)
+case("native_group_norm_backward", x(2, 6, 2, 3), batch, mean, rstd, None, 2, 6, 6, 2, [True, False, False])
+case("native_group_norm_backward", x(2, 6, 2, 3).double(), batch.double(), mean.double(), rstd.double(), per_channel.double(), 2, 6, 6, 2, [True] * 3)
+flat = x(4, 6)
+_, mean, rstd = torch.native_group_norm(flat, per_channel, None, 4, 6, 1, 2, 1e-5)
+case("native_group_norm_backward", x(4, 6), flat, mean, rstd, per_channel, 4, 6, 1, 2, [True] * 3)
 
 
 def rms_norm_backward(batch, inner, given, mask):

@@ -192,6 +192,13 @@ def group_norm_silu(p):
 
 
 @program
+def group_norm_backward(p):
+    grad, x, w = p.tensor(32, 64, 32, 32), p.tensor(32, 64, 32, 32), p.tensor(64)
+    mean, rstd = p.tensor(32, 8), p.tensor(32, 8)
+    return list(p.call("native_group_norm_backward", grad, x, mean, rstd, w, 32, 64, 1024, 8, [True, True, True]))
+
+
+@program
 def batch_norm_relu(p):
     c = [p.tensor(256, dtype=SINGLE) for _ in range(4)]
     y, _, _ = p.call("_native_batch_norm_legit_no_training", p.tensor(32, 256, 56, 56), *c, 0.1, 1e-5)

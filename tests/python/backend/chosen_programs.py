@@ -264,6 +264,17 @@ def group_norm(p):
 
 
 @program
+def group_norm_backward(p):
+    results = []
+    for sizes, memory_format, dtype in (((2, 12, 5, 7), torch.contiguous_format, torch.float32), ((3, 8, 9, 16), torch.channels_last, torch.bfloat16), ((2, 24, 40, 3), torch.contiguous_format, torch.bfloat16)):
+        x, grad = (p.input(random(*sizes, dtype=dtype).to(memory_format=memory_format)) for _ in range(2))
+        weight, numbers = p.input(random(sizes[1], dtype=dtype)), (sizes[0], sizes[1], sizes[2] * sizes[3], 4)
+        _, mean, rstd = p.call("native_group_norm", x, weight, None, *numbers, 1e-5)
+        results += p.call("native_group_norm_backward", grad, x, mean, rstd, weight, *numbers, [True, True, True])
+    return results
+
+
+@program
 def rms_norms(p):
     x, weight = p.input(random(7, 5, 40)), p.input(random(5, 40))
     half = p.input(random(13, 300, dtype=torch.bfloat16) * 0.01)
