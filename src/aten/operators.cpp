@@ -165,6 +165,11 @@ const OperatorSchema* index_put() {
   return schema;
 }
 
+const OperatorSchema* scatter() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor");
+  return schema;
+}
 const OperatorSchema* constant_pad() {
   static const OperatorSchema* const schema =
       intern_schema("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor");

@@ -39,6 +39,7 @@ const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory,
 const OperatorSchema* full();       // (size, fill_value, dtype, layout, device, pin_memory)
 const OperatorSchema* cat();        // (tensors, dim)
 const OperatorSchema* index_put();  // (self, indices, values, accumulate)
+const OperatorSchema* scatter();    // scatter.src: (self, dim, index, src)
 const OperatorSchema* constant_pad();  // (self, pad, value)
 // embedding_dense_backward: (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
 const OperatorSchema* embedding_gradient();

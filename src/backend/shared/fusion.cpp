@@ -274,7 +274,8 @@ class Fuser {
       const auto stride = stride_of(offset, nest_variable(static_cast<int64_t>(k), item.extents[k]));
       const double run = static_cast<double>(estimate(item.extents[k])) *
                          static_cast<double>(item_size(program_.buffers[buffer].dtype));
-      if (!stride || (*stride == Expr(1) && run >= kSectorBytes)) return false;
+      const bool is_along = stride && (*stride == Expr(1) || *stride == Expr(-1));
+      if (!stride || (is_along && run >= kSectorBytes)) return false;
       moves = moves || (k >= depth && !(*stride == Expr(0)));
     }
     return moves;

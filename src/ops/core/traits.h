@@ -34,7 +34,8 @@ enum class Neutral : uint8_t {
   OneSecond,   // x / 1
 };
 
-// Which layouts PyTorch's kernel takes. Views, and operators with a lowering or a decomposition, take any.
+// Which layouts PyTorch's kernel takes. Views, and operators with a lowering or a decomposition, take any, if
+// they do not say Alike: then the decomposition may leave some calls to the kernel.
 enum class Layouts : uint8_t {
   Recorded,  // it may rely on what eager's callers have seen to: operands of one layout, dense rows
   Any,

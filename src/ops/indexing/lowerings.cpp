@@ -1,6 +1,7 @@
 #include "ops/indexing/lowerings.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "loop/view.h"
@@ -202,7 +203,72 @@ void index_put(LoweringContext& context, const Node& node) {
 
 namespace {
 
+enum class Scatter : uint8_t { Set, Add, Multiply };
+
+// The dimension of a scatter whose index names one element of each row along it. The result is then a choice
+// between self and the source, which is made where it is read. Self that is in memory is better written in
+// place.
+std::optional<size_t> dimension_of_choice(const LoweringContext& context, const Node& node) {
+  const Tensor self = context.operand(node, 0), indices = context.operand(node, 2);
+  if (self.is_realised() || self.rank() == 0 || indices.rank() != self.rank()) return std::nullopt;
+  const size_t d = position(dim(node, 1, self.rank()));
+  for (size_t k = 0; k < self.sizes.size(); ++k)
+    if (!(indices.sizes[k] == (k == d ? Expr(1) : self.sizes[k]))) return std::nullopt;
+  return d;
+}
+
+// The places that the rows' indices name. They are computed once a row, by a step of their own that checks
+// them.
+Tensor checked_places(LoweringContext& context, const Tensor& indices, const Expr& size) {
+  const bool is_narrow = size.range().high <= std::numeric_limits<int32_t>::max();
+  const DType type = is_narrow ? DType::Int32 : DType::Int64;
+  Tensor places = context.generate(
+      {indices}, indices.sizes, type,
+      [=](BodyBuilder& b, const Index& index) {
+        return b.index(b.bind_index(element(b, indices, index), size, true, false), type);
+      },
+      1, true);
+  context.realise(places);
+  return places;
+}
+
+// What the rows are given: of `source`, which may be a number or larger, the part that the indices have.
+Tensor row_values(LoweringContext& context, const Tensor& source, const Tensor& indices, DType dtype) {
+  Tensor values = context.generate({source}, indices.sizes, dtype, [=](BodyBuilder& b, const Index& index) {
+    return source.rank() == 0 ? b.round_to(element_as(b, source, index, dtype), dtype)
+                              : element(b, source, index);
+  });
+  if (!source.is_realised() && !source.source->reads.empty()) context.realise(values);
+  return values;
+}
+
+void choose(LoweringContext& context, const Node& node, size_t d, Scatter how) {
+  const Tensor self = context.operand(node, 0), indices = context.operand(node, 2);
+  const bool is_exact = is_floating(self.dtype) || self.dtype == DType::Int64 || self.dtype == DType::Int32;
+  if (how != Scatter::Set && !is_exact) not_lowered(node, "arithmetic of this type");
+  context.need_elements(node, self.sizes[d]);
+  const Tensor places = checked_places(context, indices, self.sizes[d]);
+  const Tensor values = row_values(context, context.operand(node, 3), indices, self.dtype);
+  const TensorMeta& out = context.output_meta(node);
+  context.set(node.outputs[0], context.generate(
+                                   {self, places, values}, out.sizes, out.dtype,
+                                   [=](BodyBuilder& b, const Index& index) {
+                                     Index row = index;
+                                     row[d] = 0;
+                                     const Value is_here =
+                                         b.index(index[d], places.dtype) == element(b, places, row);
+                                     const Value before = element(b, self, index);
+                                     Value given = element(b, values, row);
+                                     if (how == Scatter::Add) given = before + given;
+                                     if (how == Scatter::Multiply) given = before * given;
+                                     return b.where(is_here, given, before);
+                                   },
+                                   3));
+}
+
 void scatter_as(LoweringContext& context, const Node& node, loop::StoreMode mode) {
+  if (const auto chosen = dimension_of_choice(context, node))
+    return choose(context, node, *chosen, mode == loop::StoreMode::Set ? Scatter::Set : Scatter::Add);
   Tensor self = context.operand(node, 0);
   Tensor indices = context.operand(node, 2);
   Tensor source = context.operand(node, 3);
@@ -289,6 +355,19 @@ void scatter(LoweringContext& context, const Node& node) {
 }
 void scatter_add(LoweringContext& context, const Node& node) {
   scatter_as(context, node, loop::StoreMode::AtomicAdd);
+}
+
+void scatter_reduce(LoweringContext& context, const Node& node) {
+  const auto chosen = dimension_of_choice(context, node);
+  if (!chosen) not_lowered(node, "several elements in one place");
+  if (!is_none(node, 5) && !flag(node, 5)) not_lowered(node, "a result without self");
+  // A number is converted as eager's kernels do it, which is not known of integers.
+  if (!is_tensor(node, 3) && !is_floating(context.operand(node, 0).dtype))
+    not_lowered(node, "a number among integers");
+  const std::string how = text(node, 4);
+  const bool adds = how == "add" || how == "sum";
+  if (!adds && how != "multiply" && how != "prod") not_lowered(node, "neither a sum nor a product");
+  choose(context, node, *chosen, adds ? Scatter::Add : Scatter::Multiply);
 }
 
 void slice_scatter(LoweringContext& context, const Node& node) {

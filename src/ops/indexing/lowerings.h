@@ -16,6 +16,7 @@ void index_copy(LoweringContext& context, const graph::Node& node);
 void index_put(LoweringContext& context, const graph::Node& node);  // (self, indices, values, accumulate)
 void scatter(LoweringContext& context, const graph::Node& node);    // (self, dim, index, src or value)
 void scatter_add(LoweringContext& context, const graph::Node& node);
+void scatter_reduce(LoweringContext& context, const graph::Node& node);  // of one element a row
 void slice_scatter(LoweringContext& context, const graph::Node& node);
 void select_scatter(LoweringContext& context, const graph::Node& node);
 void as_strided_scatter(LoweringContext& context, const graph::Node& node);

@@ -71,12 +71,14 @@ Family indexing_operators() {
        .schema =
            "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
        .shape = shapes::scatter,
+       .lower = lowerings::scatter_reduce,
        .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true, .scatters = true}},
       {.name = "aten::scatter.value_reduce",
        .schema = "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str "
                  "reduce) -> Tensor",
        .shape = shapes::scatter,
+       .lower = lowerings::scatter_reduce,
        .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true, .scatters = true}},
       {.name = "aten::scatter_add",
@@ -89,6 +91,7 @@ Family indexing_operators() {
        .schema = "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
                  "bool include_self=True) -> Tensor",
        .shape = shapes::scatter,
+       .lower = lowerings::scatter_reduce,
        .raises = Raises::OnIntegers,
        .traits = {.mixes_elements = true}},
       {.name = "aten::index_add",

@@ -1,6 +1,7 @@
 #include "ops/normalization/decompositions.h"
 
 #include "base/error.h"
+#include "loop/builder.h"
 
 namespace oxy::ops::decompositions {
 
@@ -34,6 +35,32 @@ Expr elements_of_a_channel(const TensorMeta& batch) {
   return count;
 }
 
+// The dimensions of a batch that is normalized along the last ones, whose sizes are given.
+struct Parts {
+  std::vector<Expr> outer;
+  std::vector<Expr> inner;
+  Expr count = 1;  // elements that are normalized together
+};
+
+Parts parts_of(const TensorMeta& input, const Argument& normalized_shape) {
+  const auto inner = static_cast<int64_t>(std::get<std::vector<Expr>>(normalized_shape).size());
+  Parts parts;
+  for (int64_t d = 0; d < input.rank(); ++d) {
+    (d < input.rank() - inner ? parts.outer : parts.inner).emplace_back(d);
+    if (d >= input.rank() - inner) parts.count = parts.count * input.sizes[static_cast<size_t>(d)];
+  }
+  return parts;
+}
+
+// In the layout of `wanted`, which is a plain format.
+ValueRef laid_out(Composer& c, ValueRef value, const TensorMeta& wanted) {
+  if (c.meta(value).strides == wanted.strides) return value;
+  const MemoryFormat format = is_contiguous(wanted) ? MemoryFormat::Contiguous
+                              : wanted.rank() == 5  ? MemoryFormat::ChannelsLast3d
+                                                    : MemoryFormat::ChannelsLast;
+  return c.call("aten::clone", {value, format});
+}
+
 }  // namespace
 
 std::vector<ValueRef> softmax_backward(Composer& c) {
@@ -55,14 +82,7 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
   // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
   const TensorMeta input = c.meta(c.arg(1));
   if (input.dtype != c.meta(c.arg(3)).dtype) throw Unsupported("statistics of another type");
-  const auto inner = static_cast<int64_t>(std::get<std::vector<Expr>>(c.arg(2)).size());
-  std::vector<Expr> outer_dims;
-  std::vector<Expr> inner_dims;
-  Expr count = 1;
-  for (int64_t d = 0; d < input.rank(); ++d) {
-    (d < input.rank() - inner ? outer_dims : inner_dims).emplace_back(d);
-    if (d >= input.rank() - inner) count = count * input.sizes[static_cast<size_t>(d)];
-  }
+  const auto [outer_dims, inner_dims, count] = parts_of(input, c.arg(2));
   if (outer_dims.empty()) throw Unsupported("a single row");
   const ValueRef gradient = std::get<ValueRef>(c.arg(0));
   const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), c.arg(3)});
@@ -84,6 +104,87 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
   if (c.has_result(0)) gradients[0] = of_input();
   if (c.has_result(1)) gradients[1] = of_weight();
   if (c.has_result(2)) gradients[2] = sum_over(c, gradient, outer_dims, false);
+  return gradients;
+}
+
+// Halves are computed in the type of the statistic.
+std::vector<ValueRef> rms_norm_backward(Composer& c) {
+  // (grad_out, input, normalized_shape, rstd, weight, output_mask)
+  const TensorMeta input = c.meta(c.arg(1));
+  const DType wide = c.meta(c.arg(3)).dtype;
+  const auto [outer_dims, inner_dims, count] = parts_of(input, c.arg(2));
+  const auto widened = [&](size_t i) { return c.convert(std::get<ValueRef>(c.arg(i)), wide); };
+  const ValueRef gradient = widened(0);
+  const ValueRef normalized = c.call("aten::mul.Tensor", {widened(1), c.arg(3)});
+  std::vector<ValueRef> gradients(2, ValueRef{graph::kNoValue});
+  if (c.has_result(0)) {
+    const ValueRef weighted = c.is_none(4) ? gradient : c.call("aten::mul.Tensor", {gradient, widened(4)});
+    const ValueRef product = c.call("aten::mul.Tensor", {weighted, normalized});
+    const ValueRef slope = c.divide(sum_over(c, product, inner_dims, true), count);
+    const ValueRef rest =
+        c.call("aten::sub.Tensor", {weighted, c.call("aten::mul.Tensor", {normalized, slope})});
+    const ValueRef whole = c.convert(c.call("aten::mul.Tensor", {rest, c.arg(3)}), input.dtype);
+    gradients[0] = laid_out(c, whole, c.result(0));
+  }
+  if (c.has_result(1)) {
+    const ValueRef product = c.call("aten::mul.Tensor", {gradient, normalized});
+    const ValueRef sum = outer_dims.empty() ? product : sum_over(c, product, outer_dims, false);
+    gradients[1] = laid_out(c, c.convert(sum, c.result(1).dtype), c.result(1));
+  }
+  return gradients;
+}
+
+// In single precision where the batch has halves. Sums over the pixels of each channel are all that is needed
+// of the batch and the gradient: those of the parameters and of the groups are made of them.
+std::vector<ValueRef> group_norm_backward(Composer& c) {
+  // (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+  const TensorMeta input = c.meta(c.arg(1));
+  const DType wide = loop::compute_dtype(input.dtype);
+  if (is_on_host(input.device) && wide == input.dtype && !is_contiguous(input))
+    throw Unsupported("a layout for which the host's own kernel is as fast");
+  const Expr groups = c.integer(8);
+  const Expr channels = sym::floordiv(input.sizes.at(1), groups);  // of a group
+  std::vector<Expr> grouped = {input.sizes.at(0), groups, channels};
+  std::vector<Expr> of_channel = {groups, channels};
+  std::vector<Expr> of_group = {input.sizes[0], groups, Expr(1)};
+  std::vector<Expr> pixels;  // dimensions
+  Expr count = channels;     // elements that are normalized together
+  for (size_t d = 2; d < input.sizes.size(); ++d) {
+    grouped.push_back(input.sizes[d]);
+    of_channel.emplace_back(1);
+    of_group.emplace_back(1);
+    pixels.emplace_back(static_cast<int64_t>(d) + 1);
+    count = count * input.sizes[d];
+  }
+  const auto shaped = [&](size_t i, const std::vector<Expr>& sizes) {
+    return c.convert(c.call("aten::view", {c.arg(i), sizes}), wide);
+  };
+  const auto over_pixels = [&](ValueRef x) { return pixels.empty() ? x : sum_over(c, x, pixels, true); };
+  const ValueRef gradient = shaped(0, grouped), rstd = shaped(3, of_group);
+  const ValueRef centred = c.call("aten::sub.Tensor", {shaped(1, grouped), shaped(2, of_group)});
+  const ValueRef normalized = c.call("aten::mul.Tensor", {centred, rstd});
+  const ValueRef slopes = over_pixels(c.call("aten::mul.Tensor", {gradient, normalized}));
+  const ValueRef levels = over_pixels(gradient);
+  std::vector<ValueRef> gradients(3, ValueRef{graph::kNoValue});
+  if (c.has_result(0)) {
+    const auto weighted = [&](ValueRef x) {
+      return c.is_none(4) ? x : c.call("aten::mul.Tensor", {x, shaped(4, of_channel)});
+    };
+    const auto mean_of_group = [&](ValueRef sums) {
+      return c.divide(sum_over(c, weighted(sums), {Expr(2)}, true), count);
+    };
+    const ValueRef level = c.call("aten::sub.Tensor", {weighted(gradient), mean_of_group(levels)});
+    const ValueRef slope = c.call("aten::mul.Tensor", {normalized, mean_of_group(slopes)});
+    const ValueRef rest = c.call("aten::sub.Tensor", {level, slope});
+    const ValueRef whole = c.convert(c.call("aten::mul.Tensor", {rest, rstd}), input.dtype);
+    gradients[0] = laid_out(c, c.call("aten::view", {whole, input.sizes}), c.result(0));
+  }
+  const auto of_parameter = [&](ValueRef sums, size_t i) {
+    const ValueRef over_batch = sum_over(c, sums, {Expr(0)}, false);
+    return c.convert(c.call("aten::view", {over_batch, c.result(i).sizes}), c.result(i).dtype);
+  };
+  if (c.has_result(1)) gradients[1] = of_parameter(slopes, 1);
+  if (c.has_result(2)) gradients[2] = of_parameter(levels, 2);
   return gradients;
 }
 

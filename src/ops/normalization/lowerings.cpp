@@ -1,6 +1,7 @@
 #include "ops/normalization/lowerings.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "loop/view.h"
@@ -29,11 +30,15 @@ Tensor rstd_of(LoweringContext& context, const Tensor& squares, const Expr& coun
       3);
 }
 
-Moments moments(LoweringContext& context, const Tensor& x, const std::vector<int64_t>& dims, double eps) {
+Expr count_along(const Tensor& x, const std::vector<int64_t>& dims) {
   Expr count = 1;
   for (int64_t d : dims) count = count * x.sizes[static_cast<size_t>(d)];
+  return count;
+}
+
+Moments moments(LoweringContext& context, const Tensor& x, const std::vector<int64_t>& dims, double eps) {
   auto result = context.reduce(ReductionKind::Welford, x, dims, true, compute_dtype(x.dtype));
-  return {result[0], rstd_of(context, result[1], count, eps)};
+  return {result[0], rstd_of(context, result[1], count_along(x, dims), eps)};
 }
 
 // The trailing dimensions that a list of normalised sizes names.
@@ -108,6 +113,25 @@ void layer_norm(LoweringContext& context, const Node& node) {
   Affine affine{.inputs = {x, mean, rstd}};
   affine.add(context, node, 2, 3, [](const Tensor& t) { return t; });
   finish(context, node, std::move(affine), 2, [](Values v) { return (v[0] - v[1]) * v[2]; });
+}
+
+void rms_norm(LoweringContext& context, const Node& node) {
+  // (input, normalized_shape, weight, eps)
+  Tensor x = context.operand(node, 0);
+  require_floating(node, x);
+  context.realise_unless_cheap(x);  // it is read twice
+  const DType type = compute_dtype(x.dtype);
+  const double eps = !is_none(node, 3)        ? real(node, 3)
+                     : type == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                              : std::numeric_limits<float>::epsilon();
+  const std::vector<int64_t> dims = trailing(x.rank(), expressions(node, 1).size());
+  const Tensor squares =
+      context.reduce(ReductionKind::Sum, x, dims, true, type, [](Value v) { return v * v; }).at(0);
+  const Tensor rstd = rstd_of(context, squares, count_along(x, dims), eps);
+  set_statistic(context, node, 1, rstd);
+  Affine affine{.inputs = {x, rstd}};
+  affine.add(context, node, 2, 4, [](const Tensor& t) { return t; });  // no bias
+  finish(context, node, std::move(affine), 1, [](Values v) { return v[0] * v[1]; });
 }
 
 void group_norm(LoweringContext& context, const Node& node) {

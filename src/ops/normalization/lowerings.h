@@ -9,6 +9,7 @@ namespace oxy::ops::lowerings {
 using loop::LoweringContext;
 
 void layer_norm(LoweringContext& context, const graph::Node& node);  // native_layer_norm
+void rms_norm(LoweringContext& context, const graph::Node& node);    // _fused_rms_norm
 void group_norm(LoweringContext& context, const graph::Node& node);  // native_group_norm
 void batch_norm(LoweringContext& context,
                 const graph::Node& node);  // native_batch_norm with training == false

@@ -20,6 +20,17 @@ Family normalization_operators() {
        .shape = shapes::layer_norm_backward,
        .decompose = composed(decompositions::layer_norm_backward),
        .has_result = output_mask},
+      {.name = "aten::_fused_rms_norm",
+       .schema = "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
+                 "(Tensor, Tensor)",
+       .shape = shapes::rms_norm,
+       .lower = lowerings::rms_norm},
+      {.name = "aten::_fused_rms_norm_backward",
+       .schema = "aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, "
+                 "Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
+       .shape = shapes::rms_norm_backward,
+       .decompose = composed(decompositions::rms_norm_backward),
+       .has_result = output_mask},
       {.name = "aten::native_batch_norm",
        .schema = "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
                  "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -81,6 +92,7 @@ Family normalization_operators() {
                  "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
                  "(Tensor, Tensor, Tensor)",
        .shape = shapes::group_norm_backward,
+       .decompose = composed(decompositions::group_norm_backward),
        .has_result = output_mask,
        .traits = {.layouts = Layouts::Alike, .needs_first_result = true}},
       {.name = "aten::_softmax",

@@ -54,9 +54,9 @@ DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input
   return statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
 }
 
-}  // namespace
-
-Metas layer_norm(const ShapeContext& context) {
+// The number of dimensions before the normalized ones, whose sizes argument 1 gives; `parameters` have them,
+// too.
+size_t outer_dimensions(const ShapeContext& context, std::initializer_list<size_t> parameters) {
   const TensorMeta& input = context.tensor(0);
   const size_t inner = list(context, 1).size();
   if (inner == 0 || inner > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
@@ -64,50 +64,87 @@ Metas layer_norm(const ShapeContext& context) {
   for (size_t d = 0; d < inner; ++d)
     if (!context.equal(input.sizes[outer + d], list(context, 1)[d]))
       not_covered(context, "a normalized shape that is not the input's");
-  for (size_t i : {2, 3})
+  for (size_t i : parameters)
     if (const TensorMeta* parameter = optional_tensor(context, i))
       if (!are_equal(context, parameter->sizes, list(context, 1)))
         not_covered(context, "parameters of another shape");
-  std::vector<Expr> statistics = input.sizes;
-  for (size_t d = outer; d < statistics.size(); ++d) statistics[d] = 1;
+  return outer;
+}
+
+// One number for each row that is normalized.
+TensorMeta statistics_of_rows(const TensorMeta& input, size_t outer, DType type) {
+  std::vector<Expr> sizes = input.sizes;
+  for (size_t d = outer; d < sizes.size(); ++d) sizes[d] = 1;
+  return contiguous_meta(type, input.device, std::move(sizes));
+}
+
+}  // namespace
+
+Metas layer_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  const size_t outer = outer_dimensions(context, {2, 3});
   const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
-  TensorMeta mean = contiguous_meta(type, input.device, std::move(statistics));
+  const TensorMeta mean = statistics_of_rows(input, outer, type);
   return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
+}
+
+// Of devices other than the host, where PyTorch composes it of other operators.
+Metas rms_norm(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(0);
+  const size_t outer = outer_dimensions(context, {2});
+  if (!is_floating(input.dtype)) not_covered(context, "an input of this type");
+  if (const TensorMeta* weight = optional_tensor(context, 2); weight && weight->dtype != input.dtype)
+    not_covered(context, "a weight of another type");
+  const DType type = is_half_precision(input.dtype) ? DType::Float32 : input.dtype;
+  return {contiguous_meta(input.dtype, input.device, input.sizes), statistics_of_rows(input, outer, type)};
 }
 
 namespace {
 
-// The gradient has the input's shape, and the statistics and parameters their part of it.
-void need_like_input(const ShapeContext& context, const TensorMeta& input, const std::vector<Expr>& inner) {
-  std::vector<Expr> statistics = input.sizes;
+// The gradient has the input's shape, and the statistics and parameters, which these arguments are, their
+// part of it.
+void need_like_input(const ShapeContext& context, std::initializer_list<size_t> statistics,
+                     std::initializer_list<size_t> parameters) {
+  const TensorMeta& input = context.tensor(1);
+  const std::vector<Expr>& inner = list(context, 2);
+  std::vector<Expr> rows = input.sizes;
   std::vector<Expr> end = input.sizes;
   if (inner.size() > input.sizes.size()) not_covered(context, "a normalized shape of another rank");
   const auto outer = static_cast<std::ptrdiff_t>(input.sizes.size() - inner.size());
-  std::fill(statistics.begin() + outer, statistics.end(), Expr(1));
+  std::fill(rows.begin() + outer, rows.end(), Expr(1));
   end.erase(end.begin(), end.begin() + outer);
   bool fits = are_equal(context, end, inner) && are_equal(context, context.tensor(0).sizes, input.sizes);
-  for (const size_t i : {3, 4}) fits = fits && are_equal(context, context.tensor(i).sizes, statistics);
-  for (const size_t i : {5, 6})
+  for (const size_t i : statistics) fits = fits && are_equal(context, context.tensor(i).sizes, rows);
+  for (const size_t i : parameters)
     if (const TensorMeta* parameter = optional_tensor(context, i))
       fits = fits && are_equal(context, parameter->sizes, inner);
   if (!fits) not_covered(context, "operands of other shapes");
+}
+
+// That of the parameter which argument `i` is, if it is there.
+TensorMeta gradient_of_parameter(const ShapeContext& context, size_t i, bool is_asked_for) {
+  const TensorMeta* parameter = optional_tensor(context, i);
+  if (parameter == nullptr && is_asked_for)
+    not_covered(context, "the gradient of a parameter that is not there");
+  const TensorMeta& like = parameter == nullptr ? context.tensor(1) : *parameter;
+  return contiguous_meta(like.dtype, like.device, list(context, 2));
 }
 
 }  // namespace
 
 Metas layer_norm_backward(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(1);
-  need_like_input(context, input, list(context, 2));
+  need_like_input(context, {3, 4}, {5, 6});
   const std::vector<bool> mask = output_mask(context);
-  Metas out = {contiguous_meta(input.dtype, input.device, input.sizes)};
-  for (const size_t i : {5, 6}) {
-    const TensorMeta* parameter = optional_tensor(context, i);
-    if (parameter == nullptr && mask[i - 4])
-      not_covered(context, "the gradient of a parameter that is not there");
-    const TensorMeta& like = parameter == nullptr ? input : *parameter;
-    out.push_back(contiguous_meta(like.dtype, like.device, list(context, 2)));
-  }
-  return out;
+  return {contiguous_meta(input.dtype, input.device, input.sizes), gradient_of_parameter(context, 5, mask[1]),
+          gradient_of_parameter(context, 6, mask[2])};
+}
+
+Metas rms_norm_backward(const ShapeContext& context) {
+  const TensorMeta& input = context.tensor(1);
+  need_like_input(context, {3}, {4});
+  return {contiguous_meta(input.dtype, input.device, input.sizes),
+          gradient_of_parameter(context, 4, output_mask(context)[1])};
 }
 
 namespace {

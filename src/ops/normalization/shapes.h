@@ -7,7 +7,9 @@ namespace oxy::ops::shapes {
 
 Metas layer_norm(const ShapeContext& context);  // (input, normalized_shape, weight, bias, eps)
 Metas layer_norm_backward(
-    const ShapeContext& context);  // (grad, input, shape, mean, rstd, weight, bias, mask)
+    const ShapeContext& context);                      // (grad, input, shape, mean, rstd, weight, bias, mask)
+Metas rms_norm(const ShapeContext& context);           // (input, normalized_shape, weight, eps)
+Metas rms_norm_backward(const ShapeContext& context);  // (grad, input, shape, rstd, weight, mask)
 // Arguments input, weight, bias, running_mean, running_var in front; result, saved mean, saved inverse
 // deviation.
 Metas batch_norm(const ShapeContext& context);  // native_batch_norm and the legit form with statistics

@@ -78,7 +78,41 @@ Replacement idempotent(const Site& site) {
   return before != nullptr && before->op == site.node.op ? argument(site, 0) : std::nullopt;
 }
 
+bool is_zeros(const Graph& graph, ValueId id) {
+  const Node* made = producer(graph, id);
+  if (made == nullptr || made->op != op::full()) return false;
+  const auto number = number_argument(*made, 1);
+  return number == 0.0 && !std::signbit(*number);
+}
+
+// A sum over what scatter has put among zeros, one element a row, is that element; 0 is added since -0.0
+// among zeros adds up to 0.0.
+Replacement sum_of_one_element(const Site& site) {
+  const ValueId summed = tensor_argument(site.node, 0);
+  const Node* scattered = producer(site.graph, summed);
+  if (scattered == nullptr || scattered->op != op::scatter()) return std::nullopt;
+  const auto* dims = std::get_if<std::vector<Expr>>(&site.node.args[1]);
+  const auto scatter_dim = integer_argument(*scattered, 1);
+  if (dims == nullptr || dims->size() != 1 || !dims->front().is_constant() || !scatter_dim)
+    return std::nullopt;
+  const TensorMeta &whole = site.graph.meta(summed), &result = site.meta();
+  const auto from_front = [&](int64_t d) { return d < 0 ? d + whole.rank() : d; };
+  const int64_t d = from_front(*scatter_dim);
+  const ValueId index = tensor_argument(*scattered, 2), src = tensor_argument(*scattered, 3);
+  std::vector<Expr> rows = whole.sizes;
+  if (d != from_front(dims->front().constant()) || rows.empty()) return std::nullopt;
+  rows[static_cast<size_t>(d)] = 1;
+  const bool is_one_a_row = site.graph.meta(index).sizes == rows && site.graph.meta(src).sizes == rows &&
+                            is_zeros(site.graph, tensor_argument(*scattered, 0));
+  if (!is_one_a_row || !is_floating(whole.dtype) || result.dtype != whole.dtype) return std::nullopt;
+  const TensorMeta row_meta = contiguous_meta(whole.dtype, whole.device, rows);
+  const ValueId element = site.emit(op::add(), {ValueRef{src}, 0.0, Expr(1)}, row_meta);
+  if (rows == result.sizes) return std::vector<ValueId>{element};
+  return std::vector<ValueId>{site.emit(op::view(), {ValueRef{element}, result.sizes}, result)};
+}
+
 Replacement simplify(const Site& site) {
+  if (site.node.op == op::sum_over()) return sum_of_one_element(site);
   if (site.node.op == op::constant_pad()) return empty_padding(site);
   const ops::Traits& traits = ops::traits_of(*site.node.op);
   if (traits.is_idempotent) return idempotent(site);

@@ -267,6 +267,27 @@ TEST_CASE("lowering: softmax is one reduction and one pointwise pass, layer norm
   check_near(out[0], {-1.5 / s, -0.5 / s, 1 / s, 1.5 / s + 1, -1.5 / s, -0.5 / s, 1 / s, 1.5 / s + 1});
 }
 
+TEST_CASE("lowering: RMS norm") {
+  const std::string text = R"(graph(%0: float32[2, 4], %1: float32[4]) {
+  %2: float32[2, 4], %3: float32[2, 1] = aten::_fused_rms_norm(%0, [4], %1, 0.5)
+  return %2, %3
+})";
+  CHECK(steps(text) == 3);
+  auto out = run(text, {floats({2, 4}, {1, 2, 1, 0, 4, 0, 0, 2}), floats({4}, {1, 1, 2, 1})});
+  const double first = 1 / std::sqrt(2.0), second = 1 / std::sqrt(5.5);
+  check_near(out[0], {first, 2 * first, 2 * first, 0, 4 * second, 0, 0, 2 * second});
+  check_near(out[1], {first, second});
+  // Without a number it is that of the type which is computed in.
+  out = run(R"(graph(%0: bfloat16[2, 2], %1: float64[1, 2]) {
+  %2: bfloat16[2, 2], %3: float32[2, 1] = aten::_fused_rms_norm(%0, [2], None, None)
+  %4: float64[1, 2], %5: float64[1, 1] = aten::_fused_rms_norm(%1, [2], None, None)
+  return %3, %5
+})",
+            {{DType::BFloat16, {2, 2}, {0, 0, 1, 1}, {}}, {DType::Float64, {1, 2}, {0, 0}, {}}});
+  check_near(out[0], {1 / std::sqrt(1.1920928955078125e-07), 1});
+  check_near(out[1], {1 / std::sqrt(2.220446049250313e-16)});
+}
+
 TEST_CASE("lowering: batch norm and group norm") {
   auto out =
       run(R"(graph(%0: float32[1, 2, 1, 2], %1: float32[2], %2: float32[2], %3: float32[2], %4: float32[2]) {
@@ -321,6 +342,40 @@ TEST_CASE("lowering: writes into a part") {
   check_near(out[2], {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 1, 2, 3, 9, 9, 4, 5, 6, 7, 9});
   check_near(out[3], {0, 1, 2, 0, 4, 5, 6, 1});
   check_near(out[4], {3, 3, 3, 3, 0, 0, 0, 0});
+}
+
+TEST_CASE("lowering: a scatter of one element a row is a choice") {
+  const std::string text = R"(graph(%0: int64[3, 1], %1: float32[3, 2]) {
+  %2: float32[3, 4] = aten::full([3, 4], 0.5, dtype=float32, layout=None, device=cpu, pin_memory=None)
+  %3: float32[3, 4] = aten::scatter.src(%2, 1, %0, %1)
+  %4: float32[3, 1] = aten::sum.dim_IntList(%3, [1], True, dtype=None)
+  %5: float32[3, 4] = aten::sub.Tensor(%3, %4)
+  return %5
+})";
+  // The indices with their checks, the sum, and the result: the scattered tensor has no memory.
+  CHECK(steps(text) == 3);
+  auto out = run(text, {ints({3, 1}, {3, 0, 1}), ramp({3, 2}, 1)});
+  check_near(out[0], {-2, -2, -2, -1.5, -1.5, -4, -4, -4, -6, -1.5, -6, -6});
+  CHECK_THROWS_AS(loop::interpret(lowered(text), {ints({3, 1}, {3, 4, 1}), ramp({3, 2}, 1)}), UserError);
+  CHECK_THROWS_AS(loop::interpret(lowered(text), {ints({3, 1}, {3, -1, 1}), ramp({3, 2}, 1)}), UserError);
+
+  const std::string sums = R"(graph(%0: int64[1, 3], %1: float32[2, 3]) {
+  %2: float32[2, 3] = aten::exp(%1)
+  %3: float32[2, 3] = aten::log(%2)
+  %4: float32[2, 3] = aten::scatter_add(%3, 0, %0, %1)
+  %5: float32[2, 3] = aten::neg(%1)
+  %6: float32[2, 3] = aten::scatter.value_reduce(%5, 0, %0, 3, reduce="multiply")
+  %7: float32[2, 3] = aten::full_like(%1, 2)
+  %8: float32[2, 3] = aten::scatter_reduce.two(%7, 0, %0, %1, "prod")
+  %9: float32[2, 3] = aten::full_like(%1, 2)
+  %10: float32[2, 3] = aten::scatter.value(%9, 0, %0, 7)
+  return %4, %6, %8, %10
+})";
+  out = loop::interpret(lowered(sums), {ints({1, 3}, {1, 0, 1}), ramp({2, 3}, 1)}).outputs;
+  check_near(out[0], {1, 4, 3, 5, 5, 9});
+  check_near(out[1], {-1, -6, -3, -12, -5, -18});
+  check_near(out[2], {2, 4, 2, 2, 2, 6});
+  check_near(out[3], {2, 7, 2, 7, 2, 7});
 }
 
 TEST_CASE("lowering: joins store into slices, or are inlined into arithmetic") {

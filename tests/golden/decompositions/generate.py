@@ -21,28 +21,30 @@ def numbers(t):
     return " ".join(str(int(v)) if not t.dtype.is_floating_point else repr(float(v)) for v in t.flatten())
 
 
-def case(name, *args, **kwargs):
+def case(name, *args, results=None, **kwargs):
+    """`results`: the answer, where this machine has no kernel that gives it."""
     writer = Writer()
-    writer.call(name, *args, **kwargs)
+    writer.call(name, *args, results=results, **kwargs)
     if not writer.lines:
         raise SystemExit(f"{name}: {writer.refused}")
     flat = [a for arg in [*args, *kwargs.values()] for a in (arg if isinstance(arg, list) else [arg])]
     inputs = [a for a in flat if isinstance(a, torch.Tensor)]
     base, _, overload = name.partition(".")
-    result = getattr(getattr(torch.ops.aten, base), overload or "default")(*args, **kwargs)
+    op = getattr(getattr(torch.ops.aten, base), overload or "default")
+    result = op(*args, **kwargs) if results is None else results
     listed = [result] if isinstance(result, torch.Tensor) else list(result)
-    results = [t for t in listed if t is not None]
+    answers = [t for t in listed if t is not None]
     line = writer.lines[0][1]
     # Equal metadata would make one input of two tensors: number them one by one.
     for i, t in enumerate(inputs):
         line = line.replace(f"<{meta_text(t)}>", f"%{i}", 1)
     header = ", ".join(f"%{i} : {meta_text(t)}" for i, t in enumerate(inputs))
-    numbers_of = {id(t): len(inputs) + i for i, t in enumerate(results)}
+    numbers_of = {id(t): len(inputs) + i for i, t in enumerate(answers)}
     defines = ", ".join("_" if t is None else f"%{numbers_of[id(t)]} : {meta_text(t)}" for t in listed)
-    returned = ", ".join(f"%{len(inputs) + i}" for i in range(len(results)))
+    returned = ", ".join(f"%{len(inputs) + i}" for i in range(len(answers)))
     OUT.append(f"graph({header}) {{\n  {defines} = {line}\n  return {returned}\n}}")
     OUT.extend(f"input {numbers(t)}" for t in inputs)
-    OUT.extend(f"result {numbers(t)}" for t in results)
+    OUT.extend(f"result {numbers(t)}" for t in answers)
     OUT.append("end")
 
 
@@ -87,6 +89,35 @@ case("native_layer_norm_backward", x(2, 3, 6), rows, [6], mean, rstd, weight, No
 batch, moving, invstd = x(4, 3, 5), x(3), p(3) + 0.5
 for mask in [[True] * 3, *SOME_GRADIENTS]:
     case("native_batch_norm_backward", x(4, 3, 5), batch, p(3), None, None, moving, invstd, True, 1e-5, mask)
+batch, per_channel = x(2, 6, 2, 3), x(6)
+_, mean, rstd = torch.native_group_norm(batch, per_channel, None, 2, 6, 6, 2, 1e-5)
+for mask in [[True] * 3, *SOME_GRADIENTS]:
+    case("native_group_norm_backward", x(2, 6, 2, 3), batch, mean, rstd, per_channel, 2, 6, 6, 2, mask)
+case("native_group_norm_backward", x(2, 6, 2, 3), batch, mean, rstd, None, 2, 6, 6, 2, [True, False, False])
+case("native_group_norm_backward", x(2, 6, 2, 3).double(), batch.double(), mean.double(), rstd.double(), per_channel.double(), 2, 6, 6, 2, [True] * 3)
+flat = x(4, 6)
+_, mean, rstd = torch.native_group_norm(flat, per_channel, None, 4, 6, 1, 2, 1e-5)
+case("native_group_norm_backward", x(4, 6), flat, mean, rstd, per_channel, 4, 6, 1, 2, [True] * 3)
+
+
+def rms_norm_backward(batch, inner, given, mask):
+    """Of a kernel for GPUs alone: the answer is the formula's gradient in double precision."""
+    gradient = x(*batch.shape).to(batch.dtype)
+    wide, factors = (t.to(torch.float64, copy=True).requires_grad_() for t in (batch, torch.ones(inner) if given is None else given))
+    rstd = (wide.square().mean(list(range(-len(inner), 0)), keepdim=True) + 1e-6).rsqrt()
+    answers = torch.autograd.grad(wide * rstd * factors, (wide, factors), gradient.double())
+    saved = rstd.detach().to(torch.float64 if batch.dtype == torch.float64 else torch.float32)
+    results = tuple(answer.to(batch.dtype) if there else None for answer, there in zip(answers, mask))
+    case("_fused_rms_norm_backward", gradient, batch, inner, saved, given, mask, results=results)
+
+
+for mask in ([True, True], [True, False], [False, True]):
+    rms_norm_backward(rows, [6], weight, mask)
+rms_norm_backward(rows, [6], None, [True, False])
+rms_norm_backward(rows, [3, 6], x(3, 6), [True, True])
+rms_norm_backward(rows, [2, 3, 6], x(2, 3, 6), [True, True])
+rms_norm_backward(rows.bfloat16(), [6], weight.bfloat16(), [True, True])
+rms_norm_backward(rows.double(), [6], weight.double(), [True, True])
 case("leaky_relu_backward", x(3, 4), x(3, 4), 0.1, False)
 special = torch.tensor([1.0, float("inf"), float("-inf"), float("nan"), 0.0, -2.0])
 case("isposinf", special)

@@ -118,12 +118,13 @@ class Writer:
             return "[" + ", ".join(self.literal(i) for i in a) + "]"
         return repr(a)
 
-    def call(self, name, *args, **kwargs):
+    def call(self, name, *args, results=None, **kwargs):
+        """`results`: eager's answer, where this machine has no kernel that gives it."""
         base, _, overload = name.partition(".")
         op = getattr(getattr(torch.ops.aten, base), overload or "default")
         texts = [self.literal(a) for a in args] + [f"{k}={self.literal(v)}" for k, v in kwargs.items()]
         try:
-            result = op(*args, **kwargs)
+            result = op(*args, **kwargs) if results is None else results
         except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
             self.refused.setdefault(name, str(error).splitlines()[0])
             return
@@ -685,6 +686,24 @@ def normalization(w):
             w.call(op + "_backward_data", x, x, dim, kind)
         w.call("_safe_softmax", x, dim)
         w.call("_weight_norm_interface", tensor([3, 4]), tensor([3, 1]), 0)
+    fused_rms_norms(w)
+
+
+def fused_rms_norms(w):
+    """Kernels of GPUs: results are contiguous, and statistics of halves are single precision."""
+    for _ in range(15):
+        size = shape(rng.randint(1, 4))
+        inner = size[-rng.randint(1, len(size)):]
+        kind = rng.choice([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+        weight = tensor(inner, kind)
+        x, rows = tensor(size, kind), size[: len(size) - len(inner)] + [1] * len(inner)
+        whole = torch.empty(size, dtype=kind)
+        rstd = torch.empty(rows, dtype=torch.float32 if kind in (torch.bfloat16, torch.float16) else kind)
+        w.call("_fused_rms_norm", x, inner, rng.choice([None, weight]), rng.choice([None, 1e-6]), results=(whole, rstd))
+        for mask in ([True, True], [True, False], [False, True]):
+            gradients = tuple(torch.empty(s, dtype=kind) if there else None for s, there in zip((size, inner), mask))
+            given = weight if mask[1] else rng.choice([None, weight])
+            w.call("_fused_rms_norm_backward", tensor(size, kind), x, inner, rstd, given, mask, results=gradients)
 
 
 def matmul(w):

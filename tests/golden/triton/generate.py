@@ -109,6 +109,15 @@ def cross_entropy(p):
 
 
 @program
+def cross_entropy_backward(p):
+    """With the gradient of the logits' conversion."""
+    labels, total, grad = p.tensor(4096, dtype=torch.int64), p.tensor(dtype=SINGLE), p.tensor(dtype=SINGLE)
+    output = p.tensor(4096, 32000, dtype=SINGLE)
+    gradient = p.call("nll_loss_backward", grad, output, labels, None, 1, -100, total)
+    return [p.call("_to_copy", p.call("_log_softmax_backward_data", gradient, output, 1, SINGLE), dtype=HALF)]
+
+
+@program
 def add_layer_norm(p):
     x = p.call("add.Tensor", p.tensor(8192, 1024), p.tensor(8192, 1024))
     y, _, _ = p.call("native_layer_norm", x, [1024], p.tensor(1024), p.tensor(1024), 1e-5)
@@ -157,6 +166,18 @@ def rms_norm_backward(p):
 
 
 @program
+def fused_rms_norm(p):
+    x, rstd = p.call("_fused_rms_norm", p.tensor(8192, 4096), [4096], p.tensor(4096), None)
+    return [x, rstd]
+
+
+@program
+def fused_rms_norm_backward(p):
+    grad, x, w, rstd = p.tensor(8192, 4096), p.tensor(8192, 4096), p.tensor(4096), p.tensor(8192, 1, dtype=SINGLE)
+    return list(p.call("_fused_rms_norm_backward", grad, x, [4096], rstd, w, [True, True]))
+
+
+@program
 def rms_norm(p):
     x = p.call("_to_copy", p.tensor(8192, 4096), dtype=SINGLE)
     mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", x, 2), [-1], True)
@@ -181,6 +202,13 @@ def group_norm_of_channels_last(p):
 @program
 def row_sum(p):
     return [p.call("sum.dim_IntList", p.tensor(16384, 1024), [1], False)]
+
+
+@program
+def group_norm_backward(p):
+    grad, x, w = p.tensor(32, 64, 32, 32), p.tensor(32, 64, 32, 32), p.tensor(64)
+    mean, rstd = p.tensor(32, 8), p.tensor(32, 8)
+    return list(p.call("native_group_norm_backward", grad, x, mean, rstd, w, 32, 64, 1024, 8, [True, True, True]))
 
 
 @program

@@ -288,6 +288,25 @@ def cross_entropy(p):
 
 
 @program
+def cross_entropy_backward(p):
+    """The index is one element of each row."""
+    logits, labels = p.input(random(9, 50)), p.input(torch.tensor([3, 49, 0, -100, 7, 8, -100, 1, 2]))
+    output = p.call("_log_softmax", logits, 1, False)
+    _, total = p.call("nll_loss_forward", output, labels, None, 1, -100)
+    gradient = p.call("nll_loss_backward", p.input(random()), output, labels, None, 1, -100, total)
+    return [gradient, p.call("_log_softmax_backward_data", gradient, output, 1, torch.float32)]
+
+
+@program
+def one_element_a_row(p):
+    size, index = (6, 70, 5), p.input(torch.randint(0, 70, (6, 1, 5), generator=torch.Generator().manual_seed(3)))
+    x, source = p.call("full", [*size], 0.5, dtype=torch.bfloat16), p.input(random(6, 1, 5, dtype=torch.bfloat16))
+    y = p.call("scatter.src", x, 1, index, source)
+    turned = p.call("scatter_add", p.call("exp", y), 1, index, p.call("relu", source))
+    return [p.call("sum.dim_IntList", y, [1], True), p.call("sub.Tensor", y, p.call("amax", turned, [1], True)), turned]
+
+
+@program
 def embedding(p):
     table, ids = p.input(random(11, 24, dtype=torch.bfloat16)), p.input(torch.tensor([[1, 10, 3], [0, 0, 7]]))
     return [p.call("embedding", table, ids)]
@@ -327,6 +346,26 @@ def depthwise_convolutions(p):
 def group_norm(p):
     y = p.call("native_group_norm", p.input(random(2, 12, 5, 7)), p.input(random(12)), p.input(random(12)), 2, 12, 35, 4, 1e-5)[0]
     return [p.call("silu", y)]
+
+
+@program
+def group_norm_backward(p):
+    results = []
+    for sizes, memory_format, dtype in (((2, 12, 5, 7), torch.contiguous_format, torch.float32), ((3, 8, 9, 16), torch.channels_last, torch.bfloat16), ((2, 24, 40, 3), torch.contiguous_format, torch.bfloat16)):
+        x, grad = (p.input(random(*sizes, dtype=dtype).to(memory_format=memory_format)) for _ in range(2))
+        weight, numbers = p.input(random(sizes[1], dtype=dtype)), (sizes[0], sizes[1], sizes[2] * sizes[3], 4)
+        _, mean, rstd = p.call("native_group_norm", x, weight, None, *numbers, 1e-5)
+        results += p.call("native_group_norm_backward", grad, x, mean, rstd, weight, *numbers, [True, True, True])
+    return results
+
+
+@program
+def rms_norms(p):
+    x, weight = p.input(random(7, 5, 40)), p.input(random(5, 40))
+    half = p.input(random(13, 300, dtype=torch.bfloat16) * 0.01)
+    long = p.input(random(3, 20000))
+    results = [p.call("_fused_rms_norm", x, [5, 40], weight, 1e-6), p.call("_fused_rms_norm", half, [300], None, None), p.call("_fused_rms_norm", long, [20000], None, None)]
+    return [t for pair in results for t in pair]
 
 
 @program
