@@ -162,6 +162,9 @@ struct Traits {
   // Cheaper to compute again inside of a fused kernel than to write to memory and read back. The registry
   // sets it, for entries with a lowering in families of such operators.
   bool is_cheap = false;
+  // It reduces rows, and gives as many elements as it is given. Where these are in half precision and the
+  // results are not, it costs less to reduce the rows again than to keep the results for the backward pass.
+  bool is_cheap_from_halves = false;
 
   bool addresses_storage() const { return storage_offset >= 0; }
   bool operator==(const Traits&) const = default;

@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "aten/dtype.h"
+#include "aten/operators.h"
 #include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/training/checkpoints.h"
@@ -19,6 +20,9 @@ namespace {
 
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
+
+// The share of its bytes, as a divisor, that price_of_rows() says.
+constexpr int64_t kPriceOfRows = 4;
 
 // The cost of what the partition cannot save: a tensor of its own that is not dense. It is chosen only where
 // nothing else will do.
@@ -101,7 +105,20 @@ class Chooser {
   // Whether the backward pass may compute a node of the forward pass again, as long as work has no price.
   bool may_recompute(NodeId i) const {
     const Node& node = graph_.nodes[i];
-    return !is_made_once(i) && !has_compared(node) && (is_recomputable(node) || has_stand_in(node));
+    return !is_made_once(i) && !has_compared(node) &&
+           (is_recomputable(node) || has_stand_in(node) || price_of_rows(node));
+  }
+
+  // What computing the node again is worth, in bytes, if it is cheap from halves and has some: its
+  // instructions, and that rows which do not fit in registers are read twice.
+  std::optional<int64_t> price_of_rows(const Node& node) const {
+    if (!ops::traits_of(*node.op).is_cheap_from_halves) return std::nullopt;
+    ValueId operand = tensor_argument(node, 0);
+    const Node* made = producer(graph_, operand);
+    if (made != nullptr && made->op == op::to_copy()) operand = tensor_argument(*made, 0);
+    const ValueId result = node.outputs.front();
+    if (item_size(graph_.meta(operand).dtype) >= item_size(graph_.meta(result).dtype)) return std::nullopt;
+    return bytes(result) / kPriceOfRows;
   }
 
   void find_written_in_both() {
@@ -201,13 +218,16 @@ class Chooser {
         if (id == kNoValue) continue;
         can_be_saved_at(id, node.op->is_view());
         const CheckpointRole role = checkpoints_[id];
-        const bool is_free = recomputable || role == CheckpointRole::Interior;
+        const std::optional<int64_t> of_rows = recomputable ? price_of_rows(node) : std::nullopt;
+        const bool is_free = (recomputable && !of_rows) || role == CheckpointRole::Interior;
         if (role == CheckpointRole::Result || (is_read_itself(id) && !node.op->is_view()) ||
-            (!is_free && (!price || once || has_effect(node)))) {
+            (!is_free && !of_rows && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;
         }
-        if (!is_free) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
+        if (!is_free)
+          network.add_edge(source, entrance(id),
+                           of_rows ? *of_rows : static_cast<int64_t>(*price * work(node)));
         graph::for_each_input(node, [&](ValueId argument) {
           if (is_early_[argument]) network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
         });

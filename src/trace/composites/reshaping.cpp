@@ -8,6 +8,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_unsafe_view.h>
 
+#include <functional>
 #include <vector>
 
 #include "trace/composites/composites.h"
@@ -20,19 +21,15 @@ namespace {
 
 using sym::Expr;
 
-class Questions {
- public:
-  explicit Questions(torch_api::Symbols& symbols) : symbols_(symbols) {}
+// ask(question, otherwise): `otherwise` is the answer where only data tell.
+using Ask = std::function<bool(const sym::Condition&, bool)>;
 
-  // Of sizes that are neither 0 nor 1; where that decides nothing, of the values at hand, with a guard.
-  bool ask(const sym::Condition& question) const {
-    const auto general = sym::certain(symbols_.environment.answer(question, sym::Assume::LargeSizes));
-    return general ? *general : symbols_.environment.decide(question, symbols_.where);
-  }
-
- private:
-  torch_api::Symbols& symbols_;
-};
+// The answer for sizes that are neither 0 nor 1; where that decides nothing, of the values at hand, with a
+// guard.
+bool generally(torch_api::Symbols& symbols, const sym::Condition& question, bool otherwise) {
+  const auto general = sym::certain(symbols.environment.answer(question, sym::Assume::LargeSizes));
+  return general ? *general : symbols.environment.decide_general_or(question, otherwise, symbols.where);
+}
 
 std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
   std::vector<Expr> result;
@@ -42,20 +39,20 @@ std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
 
 // Whether memory of such sizes and strides can be seen in the new sizes, which are as many elements:
 // dimensions that lie one behind the other in memory are covered by new ones as a whole.
-bool is_view(const Questions& questions, const std::vector<Expr>& sizes, const std::vector<Expr>& strides,
+bool is_view(const Ask& ask, const std::vector<Expr>& sizes, const std::vector<Expr>& strides,
              const std::vector<Expr>& wanted) {
   size_t next = wanted.size();  // the new dimensions from here on are covered
   for (size_t d = sizes.size(); d-- > 0;) {
     const Expr& innermost = strides[d];
     Expr elements = sizes[d];
-    while (d > 0 && (questions.ask(sym::equal(sizes[d - 1], 1)) ||
-                     questions.ask(sym::equal(strides[d - 1], elements * innermost))))
+    while (d > 0 && (ask(sym::equal(sizes[d - 1], 1), false) ||
+                     ask(sym::equal(strides[d - 1], elements * innermost), false)))
       elements = elements * sizes[--d];
     Expr covered = 1;
     while (next > 0 &&
-           (questions.ask(sym::less(covered, elements)) || questions.ask(sym::equal(wanted[next - 1], 1))))
+           (ask(sym::less(covered, elements), true) || ask(sym::equal(wanted[next - 1], 1), false)))
       covered = covered * wanted[--next];
-    if (!questions.ask(sym::equal(covered, elements))) return false;
+    if (!ask(sym::equal(covered, elements), false)) return false;
   }
   return next == 0;
 }
@@ -67,13 +64,26 @@ void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (!is_symbolic(self) || self.dim() == 0 || session == nullptr) return decompose(op, self.device(), stack);
   const std::vector<c10::SymInt> proposed = torch::jit::peek(*stack, 1, 2).toSymIntVector();
   const at::SymDimVector sizes = at::infer_size_dv(proposed, self.sym_numel());
-  const Questions questions(*session->symbols);
-  const bool shares_memory = is_view(questions, expressions_of(self.sym_sizes()),
-                                     expressions_of(self.sym_strides()), expressions_of(sizes));
+  torch_api::Symbols& symbols = *session->symbols;
+  const auto shares_memory = [&](const Ask& ask) {
+    return is_view(ask, expressions_of(self.sym_sizes()), expressions_of(self.sym_strides()),
+                   expressions_of(sizes));
+  };
+  const auto in_general = [&](const sym::Condition& question, bool otherwise) {
+    return generally(symbols, question, otherwise);
+  };
+  const auto at_hand = [&](const sym::Condition& question, bool otherwise) {
+    return symbols.environment.hint(question).value_or(otherwise);
+  };
   torch::jit::drop(*stack, 2);
-  stack->emplace_back(shares_memory
-                          ? self.view_symint(sizes)
-                          : at::_unsafe_view_symint(self.clone(at::MemoryFormat::Contiguous), sizes));
+  if (shares_memory(in_general)) {
+    stack->emplace_back(self.view_symint(sizes));
+    return;
+  }
+  const at::Tensor copy = self.clone(at::MemoryFormat::Contiguous);
+  if (const TraceTensor* traced = trace_tensor(copy); traced != nullptr && shares_memory(at_hand))
+    session->copies_of_views.push_back(traced->value());
+  stack->emplace_back(at::_unsafe_view_symint(copy, sizes));
 }
 
 }  // namespace

@@ -97,9 +97,9 @@ sym::Condition is_in_format(const TensorMeta& meta, MemoryFormat format) {
                                        format == MemoryFormat::ChannelsLast ? 2 : 3);
 }
 
-// Whether memory of such sizes and strides can be seen in the new sizes. Goes the way of
-// at::detail::computeStride, so that all calls go as the values at hand do. Without elements nobody can tell.
-bool ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorMeta& meta,
+// Goes the way of at::detail::computeStride, so that all calls go as the values at hand do. Without elements
+// nobody can tell.
+void ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorMeta& meta,
                               const std::vector<Expr>& sizes) {
   size_t next = sizes.size();  // the new dimensions from here on are covered
   Expr elements = 1;
@@ -113,9 +113,8 @@ bool ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorM
     while (next > 0 && (questions.decide(sym::less(covered, elements)) ||
                         questions.decide(sym::equal(sizes[next - 1], 1))))
       covered = covered * sizes[--next];
-    if (!questions.decide(sym::equal(covered, elements))) return false;
+    if (!questions.decide(sym::equal(covered, elements))) return;
   }
-  return true;
 }
 
 // A size of 1 makes a view of what is a copy in general: that size is a number from the beginning of the next
@@ -148,11 +147,13 @@ void guard_copies(Session& session, graph::NodeId end) {
     const std::string line =
         node.location == graph::kNoLocation ? "" : graph.locations.at(node.location).text;
     const QuestionsOfLine questions(session.symbols->environment, line);
-    const bool is_view =
-        is_reshaped
-            ? ask_whether_it_is_a_view(questions, graph.meta(source), graph.meta(node.outputs.front()).sizes)
-            : questions.decide(is_in_format(graph.meta(source), std::get<MemoryFormat>(node.args[1])));
-    if (is_view) record_again_as_view(*session.symbols, graph.meta(source));
+    if (!is_reshaped) {
+      questions.decide(is_in_format(graph.meta(source), std::get<MemoryFormat>(node.args[1])));
+      continue;
+    }
+    ask_whether_it_is_a_view(questions, graph.meta(source), graph.meta(node.outputs.front()).sizes);
+    if (std::ranges::find(session.copies_of_views, copy->outputs.front()) != session.copies_of_views.end())
+      record_again_as_view(*session.symbols, graph.meta(source));
   }
 }
 

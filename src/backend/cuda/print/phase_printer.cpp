@@ -57,6 +57,7 @@ std::string PhasePrinter::place(const Expr& offset) {
 }
 
 void PhasePrinter::print(size_t number) {
+  if (number == 0) print_loads_of_rows();
   phase_ = &nest_.phases[number];
   number_ = number;
   const int columns = axes_.columns_of_phase[number];
@@ -114,6 +115,34 @@ void PhasePrinter::print_body() {
       add_up(s);
     else
       store(s.array, s.offset, value(s.value), dims, s.mode);
+}
+
+// Loads of rows that need no index which is loaded itself come before the check of such an index, for which
+// they would wait.
+void PhasePrinter::print_loads_of_rows() {
+  std::set<int64_t> bound;
+  for (const Phase& phase : nest_.phases)
+    for (const NestInst& inst : phase.insts)
+      if (inst.op == Op::BindIndex) bound.insert(inst.variable);
+  if (bound.empty() || shape_.form != Form::Rows || shape_.part > 0) return;
+  const auto is_indexed = [&](const NestInst& load) {
+    return std::ranges::any_of(sym::variables(phase_->expressions[load.index]),
+                               [&](const Expr& variable) { return bound.contains(variable.variable_id()); });
+  };
+  for (number_ = 0; number_ < nest_.phases.size(); ++number_) {
+    phase_ = &nest_.phases[number_];
+    const int columns = axes_.columns_of_phase[number_];
+    if (columns < 0) continue;
+    block_.choose_columns(columns);
+    if (!is_whole_row()) continue;
+    for (const NestInst& inst : phase_->insts) {
+      if (inst.op != Op::Load || inst.operands[0] != kNoInst || is_indexed(inst)) continue;
+      const Array& array = nest_.arrays[inst.buffer];
+      if (array.kind != ArrayKind::Parameter || array.is_written) continue;
+      if (printed_columns_.insert(columns).second) block_.print_columns("");
+      print_load(inst);
+    }
+  }
 }
 
 // What later phases without columns load and need not wait for. The first phase has begun its loads.

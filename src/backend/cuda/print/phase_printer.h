@@ -34,6 +34,7 @@ class PhasePrinter {
   // Other threads of the program may have stored what the phase loads.
   bool reads_what_others_stored() const;
   void print_body();
+  void print_loads_of_rows();
   void print_loads_ahead();
   Value print_inst(const NestInst& inst);
   Value print_load(const NestInst& inst);
