@@ -186,8 +186,8 @@ void BlockPrinter::close_rows() {
 
 void BlockPrinter::print_columns(const std::string& start) {
   const Axis& axis = columns();
-  columns_start_ = start;
-  has_quads_ = false;
+  column_starts_[columns_] = start;
+  axes_with_quads_.erase(columns_);
   const std::string name = axis_name(columns_);
   const std::string range = fmt::format("tl.arange(0, {}){}", columns_name(), has_rows_ ? "[None, :]" : "");
   std::string value = start.empty() ? range : start + " + " + range;
@@ -200,12 +200,12 @@ void BlockPrinter::print_columns(const std::string& start) {
 }
 
 void BlockPrinter::print_quads(const Expr& variable) {
-  if (has_quads_) return;
-  has_quads_ = true;
+  if (!axes_with_quads_.insert(columns_).second) return;
   const std::string name = axis_name(columns_) + "_quad";
   const std::string range =
       fmt::format("tl.arange(0, {} // 4){}", columns_name(), has_rows_ ? "[None, :]" : "");
-  std::string value = columns_start_.empty() ? range : fmt::format("({}) // 4 + {}", columns_start_, range);
+  const std::string& start = column_starts_[columns_];
+  std::string value = start.empty() ? range : fmt::format("({}) // 4 + {}", start, range);
   if (is_wide_ && shape_.form == Form::Rows) value = fmt::format("({}).to(tl.int64)", value);
   out().line("{} = {}", name, value);
   set_variable(variable, name, kColumns);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -89,8 +90,8 @@ class BlockPrinter {
   std::map<int64_t, ExpressionText> variables_;
   std::string row_mask_;
   std::string column_mask_;
-  std::string columns_start_;  // of the columns that were printed last
-  bool has_quads_ = false;     // of these columns
+  std::map<int, std::string> column_starts_;  // by axis: of the columns that were printed last
+  std::set<int> axes_with_quads_;             // whose quads of these columns have been printed
   int next_ = 0;
 };
 

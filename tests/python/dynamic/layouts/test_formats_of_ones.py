@@ -20,6 +20,13 @@ PROGRAMS = {
     "pooled": lambda x: F.avg_pool2d(x.sigmoid(), 3, padding=1, stride=1),
     "repeated": lambda x: torch.cat([(x * 2).expand(-1, 4, -1, -1), x.expand(-1, 4, -1, -1)], 2) if x.size(1) == 1 else x + 1,
 }
+# One image may lose its format where it is seen in other sizes, or in its own.
+SEEN = {
+    "rolled": lambda x: x.view_as(x).roll(-2, 2),
+    "joined": lambda x: torch.cat([x.view_as(x), x.view_as(x).sigmoid()], 2),
+    "tokens": lambda x: torch.cat([x.flatten(2).transpose(1, 2).contiguous().transpose(1, 2).view(x.shape)] * 2, 3),
+    "cut": lambda x: F.avg_pool2d(x.view(x.size(0), x.size(1), x.size(2), -1).roll(1, 2), 2),
+}
 LAYOUTS = [torch.channels_last, torch.contiguous_format]
 SIZES = [
     [(1, 1, 33, 64), (1, 1, 31, 1), (1, 1, 31, 64)],
@@ -40,6 +47,19 @@ def test_strides_are_those_of_eager(name, dynamic):
             for size in sizes:
                 x = torch.randn(size).to(memory_format=layout)
                 same(compiled(x), program(x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("first", [1, 2])
+@pytest.mark.parametrize("name", SEEN)
+def test_one_image_is_seen_as_eager_sees_it(name, first, dynamic):
+    program = SEEN[name]
+    for layout in LAYOUTS:
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+        for size in ((first, 2, 8, 3), (1, 31, 8, 3), (2, 31, 8, 3), (3, 5, 6, 4), (1, 4, 6, 4)):
+            x = torch.randn(size).to(memory_format=layout)
+            same(compiled(x), program(x))
 
 
 def test_channels_that_vary_are_compiled_once():
