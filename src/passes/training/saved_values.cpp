@@ -21,8 +21,9 @@ namespace {
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
 
-// The share of its bytes, as a divisor, that price_of_rows() says.
+// The share of its bytes, as a divisor, that price_of_rows() says. Fewer bytes stay in a cache.
 constexpr int64_t kPriceOfRows = 4;
+constexpr int64_t kLeastBytesOfRows = 1 << 20;
 
 // The cost of what the partition cannot save: a tensor of its own that is not dense. It is chosen only where
 // nothing else will do.
@@ -109,7 +110,7 @@ class Chooser {
            (is_recomputable(node) || has_stand_in(node) || price_of_rows(node));
   }
 
-  // What computing the node again is worth, in bytes, if it is cheap from halves and has some: its
+  // What computing the node again is worth, in bytes, if it is cheap from halves and has many: its
   // instructions, and that rows which do not fit in registers are read twice.
   std::optional<int64_t> price_of_rows(const Node& node) const {
     if (!ops::traits_of(*node.op).is_cheap_from_halves) return std::nullopt;
@@ -118,6 +119,7 @@ class Chooser {
     if (made != nullptr && made->op == op::to_copy()) operand = tensor_argument(*made, 0);
     const ValueId result = node.outputs.front();
     if (item_size(graph_.meta(operand).dtype) >= item_size(graph_.meta(result).dtype)) return std::nullopt;
+    if (bytes(result) < kLeastBytesOfRows) return std::nullopt;
     return bytes(result) / kPriceOfRows;
   }
 

@@ -280,13 +280,13 @@ TEST_CASE("partition: a result that depends on a gradient is refused") {
 
 TEST_CASE("partition: a softmax of halves is computed again from them, one of single precision is saved") {
   const auto joint = [](std::string_view halves, std::string_view convert) {
-    return fmt::format(R"(graph(%0: {0}[64, 32], %1: {0}[32, 512], %2: float32[64, 512]) {{
-  %3: {0}[64, 512] = aten::mm(%0, %1)
+    return fmt::format(R"(graph(%0: {0}[4096, 32], %1: {0}[32, 512], %2: float32[4096, 512]) {{
+  %3: {0}[4096, 512] = aten::mm(%0, %1)
   {1}
-  %5: float32[64, 512] = aten::_log_softmax(%4, 1, False)
-  %6: float32[64] = aten::amax(%5, [1], False)
-  %7: float32[64, 512] = aten::exp(%5)
-  %8: float32[64, 512] = aten::mul.Tensor(%2, %7)
+  %5: float32[4096, 512] = aten::_log_softmax(%4, 1, False)
+  %6: float32[4096] = aten::amax(%5, [1], False)
+  %7: float32[4096, 512] = aten::exp(%5)
+  %8: float32[4096, 512] = aten::mul.Tensor(%2, %7)
   return %6, %8
 }})",
                        halves, convert);
@@ -294,10 +294,10 @@ TEST_CASE("partition: a softmax of halves is computed again from them, one of si
   const JointRoles roles{
       .forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}};
   const Partition halves =
-      cut(joint("bfloat16", "%4: float32[64, 512] = aten::_to_copy(%3, dtype=float32)"), roles);
+      cut(joint("bfloat16", "%4: float32[4096, 512] = aten::_to_copy(%3, dtype=float32)"), roles);
   CHECK(operators(halves.forward) == "mm _to_copy _log_softmax amax");
   CHECK(operators(halves.backward) == "_to_copy _log_softmax exp mul.Tensor");
-  const Partition singles = cut(joint("float32", "%4: float32[64, 512] = aten::view(%3, [64, 512])"), roles);
+  const Partition singles = cut(joint("float32", "%4: float32[4096, 512] = aten::view(%3, [4096, 512])"), roles);
   CHECK(operators(singles.backward) == "mul.Tensor");
 }
 
