@@ -8,6 +8,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_unsafe_view.h>
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -21,14 +22,13 @@ namespace {
 
 using sym::Expr;
 
-// ask(question, otherwise): `otherwise` is the answer where only data tell.
-using Ask = std::function<bool(const sym::Condition&, bool)>;
+using Ask = std::function<bool(const sym::Condition&)>;
 
 // The answer for sizes that are neither 0 nor 1; where that decides nothing, of the values at hand, with a
 // guard.
-bool generally(torch_api::Symbols& symbols, const sym::Condition& question, bool otherwise) {
+bool generally(torch_api::Symbols& symbols, const sym::Condition& question) {
   const auto general = sym::certain(symbols.environment.answer(question, sym::Assume::LargeSizes));
-  return general ? *general : symbols.environment.decide_general_or(question, otherwise, symbols.where);
+  return general ? *general : symbols.environment.decide(question, symbols.where);
 }
 
 std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
@@ -45,16 +45,21 @@ bool is_view(const Ask& ask, const std::vector<Expr>& sizes, const std::vector<E
   for (size_t d = sizes.size(); d-- > 0;) {
     const Expr& innermost = strides[d];
     Expr elements = sizes[d];
-    while (d > 0 && (ask(sym::equal(sizes[d - 1], 1), false) ||
-                     ask(sym::equal(strides[d - 1], elements * innermost), false)))
+    while (d > 0 &&
+           (ask(sym::equal(sizes[d - 1], 1)) || ask(sym::equal(strides[d - 1], elements * innermost))))
       elements = elements * sizes[--d];
     Expr covered = 1;
-    while (next > 0 &&
-           (ask(sym::less(covered, elements), true) || ask(sym::equal(wanted[next - 1], 1), false)))
+    while (next > 0 && (ask(sym::less(covered, elements)) || ask(sym::equal(wanted[next - 1], 1))))
       covered = covered * wanted[--next];
-    if (!ask(sym::equal(covered, elements), false)) return false;
+    if (!ask(sym::equal(covered, elements))) return false;
   }
   return next == 0;
+}
+
+// Whether only data tell some of the numbers.
+bool depend_on_data(const sym::ShapeEnvironment& environment, const std::vector<Expr>& numbers) {
+  return std::ranges::any_of(
+      numbers, [&](const Expr& number) { return environment.depends_on_graph(sym::equal(number, 0)); });
 }
 
 // reshape(self, shape)
@@ -65,15 +70,18 @@ void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::vector<c10::SymInt> proposed = torch::jit::peek(*stack, 1, 2).toSymIntVector();
   const at::SymDimVector sizes = at::infer_size_dv(proposed, self.sym_numel());
   torch_api::Symbols& symbols = *session->symbols;
-  const auto shares_memory = [&](const Ask& ask) {
-    return is_view(ask, expressions_of(self.sym_sizes()), expressions_of(self.sym_strides()),
-                   expressions_of(sizes));
-  };
-  const auto in_general = [&](const sym::Condition& question, bool otherwise) {
-    return generally(symbols, question, otherwise);
-  };
-  const auto at_hand = [&](const sym::Condition& question, bool otherwise) {
-    return symbols.environment.hint(question).value_or(otherwise);
+  const std::vector<Expr> own = expressions_of(self.sym_sizes()),
+                          strides = expressions_of(self.sym_strides());
+  const std::vector<Expr> wanted = expressions_of(sizes);
+  // Of a tensor without elements PyTorch always makes a view, and numbers of data have no general answer.
+  const sym::Condition is_empty = sym::equal(sym::product(own), 0);
+  if (symbols.environment.hint(is_empty) != false || depend_on_data(symbols.environment, own) ||
+      depend_on_data(symbols.environment, strides) || depend_on_data(symbols.environment, wanted))
+    return decompose(op, self.device(), stack);
+  const auto shares_memory = [&](const Ask& ask) { return is_view(ask, own, strides, wanted); };
+  const auto in_general = [&](const sym::Condition& question) { return generally(symbols, question); };
+  const auto at_hand = [&](const sym::Condition& question) {
+    return symbols.environment.hint(question).value_or(false);
   };
   torch::jit::drop(*stack, 2);
   if (shares_memory(in_general)) {

@@ -66,3 +66,29 @@ def test_what_can_be_told_is_a_view_where_it_is_one_in_eager(program, first):
         torch.testing.assert_close(actual, expected)
         torch.testing.assert_close(x, twin)
         assert (actual.data_ptr() == x.data_ptr()) == (expected.data_ptr() == twin.data_ptr())
+
+
+def positive_ones(x):
+    chosen = x[x > 0] + 1
+    chosen.reshape(-1).fill_(7)
+    return chosen
+
+
+def seen_whole(x):
+    y = x + 1
+    y.reshape(-1, x.shape[-1]).mul_(2)
+    return y
+
+
+@pytest.mark.parametrize("counts", [(0, 1, 3), (1, 0, 2), (3, 1, 0)])
+def test_no_elements_and_numbers_of_data(counts):
+    compiled = oxyfuel.compile(positive_ones), oxyfuel.compile(seen_whole, dynamic=True)
+    for count in counts:
+        x = torch.tensor([1] * count + [-1] * (3 - count))
+        assert torch.equal(compiled[0](x), positive_ones(x))
+        y = torch.randn(count, 2, 3)
+        torch.testing.assert_close(compiled[1](y), seen_whole(y))
+    x = torch.tensor([4])
+    for value in (0, 1, -1, 2):
+        x.fill_(value)
+        assert torch.equal(compiled[0](x), positive_ones(x))
