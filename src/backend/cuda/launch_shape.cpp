@@ -262,7 +262,7 @@ std::optional<int64_t> short_run(const LoopNest& nest) {
     for (const LoopVariable& l : phase.reduction)
       for_each_access(nest, phase, [&](const Access& access) {
         const std::optional<int64_t> length = l.extent.as_constant();
-        if (!length || *length * access.bytes >= kLine || !is_unit(access.offset, l)) return;
+        if (!length || *length < 1 || *length * access.bytes >= kLine || !is_unit(access.offset, l)) return;
         if (stride_of(access.offset, nest.outer.back().variable) != std::optional(l.extent)) return;
         shortest = std::min(shortest.value_or(*length), *length);
       });
@@ -272,8 +272,9 @@ std::optional<int64_t> short_run(const LoopNest& nest) {
 // Rows side by side, whose runs are whole lines of memory, in steps.
 LaunchShape rows_of_runs(const LoopNest& nest, int64_t run, int64_t row) {
   LaunchShape shape{.form = Form::Rows, .is_persistent = false};
-  const int64_t lines = kLine / smallest_element(nest);
-  shape.rows = std::min(power_of_two(lines / run), power_of_two(estimate(nest.outer.back().extent)));
+  const int64_t elements_of_line = kLine / smallest_element(nest);
+  shape.rows =
+      std::min(power_of_two(elements_of_line / run), power_of_two(estimate(nest.outer.back().extent)));
   shape.columns = std::min(row, kLoopedRow / shape.rows);
   shape.warps = warps_for(shape.rows * shape.columns, 16);
   return shape;

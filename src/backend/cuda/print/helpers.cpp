@@ -1,6 +1,10 @@
 #include "backend/cuda/print/helpers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include "base/error.h"
 
@@ -10,7 +14,10 @@ namespace {
 
 struct Helper {
   std::string_view name, text;
+  std::span<const std::string_view> calls = {};  // other helpers, which call none
 };
+
+constexpr std::string_view kOfRandomNumbers[] = {"philox_words", "unit_interval"};
 
 // Integer division is C's in Triton; eager's `//` and `%` are Python's.
 constexpr Helper kHelpers[] = {
@@ -68,51 +75,48 @@ def larger(a, b):
 def smaller(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 )"},
-    {"uniform_number", R"(
+    {"philox_words", R"(
 @triton.jit
-def uniform_number(seed, counter, position):
-    sequence = position >> 2
-    first, second, third, fourth = tl.philox(
+def philox_words(seed, counter, sequence):
+    return tl.philox(
         seed.to(tl.uint64),
         counter.to(tl.uint32),
         (counter >> 32).to(tl.uint32),
         sequence.to(tl.uint32),
         (sequence >> 32).to(tl.uint32),
     )
-    word = position & 3
-    bits = tl.where(word == 0, first, tl.where(word == 1, second, tl.where(word == 2, third, fourth)))
+)"},
+    {"unit_interval", R"(
+@triton.jit
+def unit_interval(bits):
     return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
 )"},
+    {"uniform_number", R"(
+@triton.jit
+def uniform_number(seed, counter, position):
+    first, second, third, fourth = philox_words(seed, counter, position >> 2)
+    word = position & 3
+    return unit_interval(tl.where(word == 0, first, tl.where(word == 1, second, tl.where(word == 2, third, fourth))))
+)",
+     kOfRandomNumbers},
     {"uniform_numbers", R"(
 @triton.jit
 def uniform_numbers(seed, counter, sequence):
     counter, sequence = tl.broadcast(counter, sequence)
-    first, second, third, fourth = tl.philox(
-        seed.to(tl.uint64),
-        counter.to(tl.uint32),
-        (counter >> 32).to(tl.uint32),
-        sequence.to(tl.uint32),
-        (sequence >> 32).to(tl.uint32),
-    )
+    first, second, third, fourth = philox_words(seed, counter, sequence)
     words = tl.join(tl.join(first, third), tl.join(second, fourth))
-    bits = tl.reshape(words, [words.shape[0] * 4])
-    return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
-)"},
+    return unit_interval(tl.reshape(words, [words.shape[0] * 4]))
+)",
+     kOfRandomNumbers},
     {"uniform_numbers_of_rows", R"(
 @triton.jit
 def uniform_numbers_of_rows(seed, counter, sequence):
     counter, sequence = tl.broadcast(counter, sequence)
-    first, second, third, fourth = tl.philox(
-        seed.to(tl.uint64),
-        counter.to(tl.uint32),
-        (counter >> 32).to(tl.uint32),
-        sequence.to(tl.uint32),
-        (sequence >> 32).to(tl.uint32),
-    )
+    first, second, third, fourth = philox_words(seed, counter, sequence)
     words = tl.join(tl.join(first, third), tl.join(second, fourth))
-    bits = tl.reshape(words, [words.shape[0], words.shape[1] * 4])
-    return tl.fma(bits.to(tl.uint32).to(tl.float32), 2.3283064365386963e-10, 1.1641532182693481e-10)
-)"},
+    return unit_interval(tl.reshape(words, [words.shape[0], words.shape[1] * 4]))
+)",
+     kOfRandomNumbers},
     {"times", R"(
 @triton.jit
 def times(a, b):
@@ -129,13 +133,18 @@ def log_add_exp(a, b):
 }  // namespace
 
 std::string helpers_text(const Needs& needs) {
-  std::string text;
-  for (const std::string& wanted : needs.helpers) {
-    const auto* found = std::ranges::find(kHelpers, wanted, &Helper::name);
-    check(found != std::end(kHelpers), "a kernel calls a helper that there is not: " + wanted);
-    text += "\n";
-    text += found->text;
+  const auto find = [](std::string_view name) -> const Helper& {
+    const auto* found = std::ranges::find(kHelpers, name, &Helper::name);
+    check(found != std::end(kHelpers), fmt::format("a kernel calls a helper that there is not: {}", name));
+    return *found;
+  };
+  std::set<std::string_view> called(needs.helpers.begin(), needs.helpers.end());
+  for (const std::string& name : needs.helpers) {
+    const Helper& helper = find(name);
+    called.insert(helper.calls.begin(), helper.calls.end());
   }
+  std::string text;
+  for (const std::string_view name : called) text += fmt::format("\n{}", find(name).text);
   return text;
 }
 

@@ -147,7 +147,7 @@ void PhasePrinter::print_loads_of_rows() {
 
 // What later phases without columns load and need not wait for. The first phase has begun its loads.
 void PhasePrinter::print_loads_ahead() {
-  const auto values = std::move(values_);
+  auto values = std::move(values_);
   for (number_ = 1; number_ < nest_.phases.size(); ++number_) {
     if (axes_.columns_of_phase[number_] >= 0) continue;
     phase_ = &nest_.phases[number_];
@@ -157,7 +157,7 @@ void PhasePrinter::print_loads_ahead() {
     for (const InstId id : phase_->insts.ids())
       values_.add(is_ahead[id.number()] ? print_inst(phase_->insts[id]) : Value{});
   }
-  values_ = values;
+  values_ = std::move(values);
   number_ = 0;
   phase_ = &nest_.phases[0];
   block_.choose_columns(axes_.columns_of_phase[0]);
