@@ -253,8 +253,9 @@ def moved_bytes(made, results):
 
 
 class Clock:
-    def __init__(self):
+    def __init__(self, written):
         self.flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+        self.written = written
 
     def microseconds(self, call):
         """The median of several calls, on the device."""
@@ -263,6 +264,8 @@ class Clock:
         times = []
         for _ in range(ROUNDS):
             self.flush.zero_()
+            if not self.written:
+                self.flush.amax()
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             torch.cuda._sleep(BUSY_CYCLES)
             start.record()
@@ -354,6 +357,7 @@ def main():
     parser.add_argument("names", nargs="*", default=list(PROGRAMS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(range(len(SIZES))))
     parser.add_argument("--peer", action="store_true", help="torch.compile beside")
+    parser.add_argument("--written", action="store_true", help="leave written lines in the L2 cache, which calls have to write back")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--prepare", help=argparse.SUPPRESS)
@@ -364,7 +368,7 @@ def main():
     if arguments.device == "cpu":
         arguments.sizes = [0]
     else:
-        clock = Clock()
+        clock = Clock(arguments.written)
         source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda")
         target = torch.empty_like(source)
         bandwidth = 2 * COPY_BYTES / clock.microseconds(lambda: target.copy_(source))

@@ -19,9 +19,11 @@ constexpr int64_t kMostRowElementsAThread = 32;  // where there are many rows
 constexpr int64_t kLine = 128;                   // bytes of a line of memory
 constexpr int64_t kSector = 32;                  // bytes of the least that is read of it
 constexpr int64_t kThreadsAWarp = 32;
-constexpr int64_t kFlatThreads = 128;
-constexpr int64_t kLeastBlock = 128;  // one warp, four elements a thread
-constexpr int64_t kRowTile = 1024;    // elements of short rows that one program takes together, at least
+constexpr int64_t kThreads = 2048 * kMultiprocessors;  // that the device runs at once
+constexpr int64_t kFlatThreads = 128;                  // of a program that is not short of elements
+constexpr int64_t kFlatBlock = 1024;                   // elements: a program takes a nanosecond to start
+constexpr int64_t kLeastBlock = 128;                   // one warp, four elements a thread
+constexpr int64_t kRowTile = 1024;  // elements of short rows that one program takes together, at least
 // Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
 // its memory moves 3 KiB.
 constexpr int64_t kBytesAProgram = 8192;
@@ -159,15 +161,15 @@ int64_t load_count(const LoopNest& nest) {
 }
 
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
-  LaunchShape shape;
   int64_t elements = operand_count(nest) >= kManyOperands
                          ? kElementsAThread
                          : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
   while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
-  shape.columns = kFlatThreads * elements;
-  while (shape.columns > kLeastBlock && iterations / shape.columns < kPrograms) shape.columns /= 2;
-  const int64_t warps = shape.columns / (kThreadsAWarp * std::min(elements, kElementsAThread));
-  shape.warps = static_cast<int>(std::clamp<int64_t>(warps, 1, kFlatThreads / kThreadsAWarp));
+  while (elements > kLeastElementsAThread && iterations / elements < kThreads) elements /= 2;
+  const int64_t threads = std::clamp(kFlatBlock / elements, kFlatThreads, 2 * kFlatThreads);
+  LaunchShape shape{.columns = threads * elements};
+  while (shape.columns > kLeastBlock && iterations / shape.columns < kMultiprocessors) shape.columns /= 2;
+  shape.warps = static_cast<int>(std::max<int64_t>(shape.columns / (kThreadsAWarp * elements), 1));
   return shape;
 }
 
