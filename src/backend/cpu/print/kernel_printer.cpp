@@ -360,7 +360,7 @@ class KernelPrinter {
     sliced.push_back(
         {row.variable, sym::floordiv(row.extent + (backend::kTileSide - 1), backend::kTileSide)});
     open_slice(sliced);
-    functions_.insert({"full", "least"});
+    functions_.insert({"full", "lanes", "least"});
     std::string name = fmt::format("o{}", sliced.size());
     std::string end = expression(row.extent);
     out_.line("const int64_t stop = least(({} + 1) * {}, {});",
@@ -369,29 +369,35 @@ class KernelPrinter {
               backend::kTileSide);
     scope_.lane_variable = lane.variable.variable_id();
     PhasePrinter printer(scope_, nest_.phases[0]);
-    out_.open(
-        fmt::format("auto step = [&](int64_t {}, int64_t row, auto n) __attribute__((always_inline))", name));
+    out_.open(fmt::format(
+        "auto step = [&](int64_t {}, int64_t row, auto n, auto rows) __attribute__((always_inline))", name));
     out_.line("(void)n;");
-    out_.line("const int64_t rows = least(W, stop - row);");
     scope_.variables[scope_.lane_variable] = name;
     printer.print_tiles("row", "rows");
-    out_.open("for (int64_t j = 0; j < rows; ++j)");
+    out_.line("#pragma clang loop unroll(disable)");
+    out_.open("for (int64_t j = 0; j < lanes(rows); ++j)");
     scope_.variables[row.variable.variable_id()] = "(row + j)";
     declare_registers(true);
     printer.print_tile_row("j");
     out_.close();
     out_.close("};");
     std::string width = expression(lane.extent);
-    std::string rows = "for (int64_t row = start; row < stop; row += W)";
+    const auto is_multiple = [&](const Expr& extent) {
+      const auto rest = sym::mod(extent, scope_.lanes).as_constant();
+      return rest && *rest == 0;
+    };
+    const auto print_rows = [&](const std::string& n) {
+      out_.line("int64_t row = start;");
+      out_.line("for (; row + W <= stop; row += W) step(at, row, {}, Full{{}});", n);
+      if (!is_multiple(row.extent)) out_.line("if (row < stop) step(at, row, {}, stop - row);", n);
+    };
     out_.line("int64_t at = 0;");
     out_.open(fmt::format("for (; at + W <= {}; at += W)", width));
-    out_.line("{} step(at, row, Full{{}});", rows);
+    print_rows("Full{}");
     out_.close();
-    auto rest = sym::mod(lane.extent, scope_.lanes).as_constant();
-    if (!rest || *rest != 0) {
+    if (!is_multiple(lane.extent)) {
       out_.open(fmt::format("if (at < {0})", width));
-      out_.line("{} step(at, row, {});", rows,
-                rest ? fmt::format("int64_t({})", *rest) : fmt::format("{} - at", width));
+      print_rows(fmt::format("{} - at", width));
       out_.close();
     }
     close_slice(sliced);

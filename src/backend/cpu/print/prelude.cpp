@@ -256,11 +256,24 @@ std::string expand_rotations(std::string text, int lanes) {
   return text.substr(0, at) + lines + text.substr(end + 2);
 }
 
-// Swaps ever smaller blocks of the square matrix r[W] of W lanes.
+// Interleaves runs of `run` elements of the low or high halves of each four elements of a and b.
+std::string interleaved(int lanes, int run, bool is_high) {
+  std::string order;
+  for (int l = 0; l < lanes; ++l) {
+    const int in_four = l % 4;
+    const int source = (is_high ? 2 : 0) + (run == 2 ? in_four % 2 : in_four / 2);
+    const bool is_b = run == 2 ? in_four >= 2 : in_four % 2 == 1;
+    order += fmt::format(", {}", (is_b ? lanes : 0) + l - in_four + source);
+  }
+  return fmt::format("__builtin_shufflevector(a, b{})", order);
+}
+
+// Transposes the square matrix r[W] of W lanes: swaps ever smaller blocks, down to those of 4 by 4, which
+// interleaving transposes with one instruction a register and step.
 std::string transpose_text(int lanes) {
   std::string functions;
   std::string calls;
-  for (int half = lanes / 2; half >= 1; half /= 2) {
+  for (int half = lanes / 2; half >= 4; half /= 2) {
     std::string low, high;
     for (int l = 0; l < lanes; ++l) {
       low += fmt::format(", {}", l & half ? lanes + l - half : l);
@@ -276,7 +289,20 @@ std::string transpose_text(int lanes) {
       if (!(i & half)) calls += fmt::format(" swap_blocks_{}(r[{}], r[{}]);", half, i, i + half);
     calls += "\n";
   }
-  return fmt::format("{}static inline void transpose_f32(f32v* r) {{\n{}}}\n", functions, calls);
+  for (const int run : {1, 2})
+    for (const bool is_high : {false, true})
+      functions +=
+          fmt::format("static inline f32v {}_{}(f32v a, f32v b) {{ return {}; }}\n", is_high ? "high" : "low",
+                      run == 1 ? "singles" : "pairs", interleaved(lanes, run, is_high));
+  functions +=
+      "static inline void transpose_fours(f32v* r) {\n"
+      "  f32v a = low_singles(r[0], r[1]), b = high_singles(r[0], r[1]);\n"
+      "  f32v c = low_singles(r[2], r[3]), d = high_singles(r[2], r[3]);\n"
+      "  r[0] = low_pairs(a, c), r[1] = high_pairs(a, c), r[2] = low_pairs(b, d), r[3] = high_pairs(b, d);\n"
+      "}\n";
+  calls += " ";
+  for (int i = 0; i < lanes; i += 4) calls += fmt::format(" transpose_fours(r + {});", i);
+  return fmt::format("{}static inline void transpose_f32(f32v* r) {{\n{}\n}}\n", functions, calls);
 }
 
 std::string mask_of_width(DType dtype) {

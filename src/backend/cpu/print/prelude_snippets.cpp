@@ -269,18 +269,23 @@ static inline void store_f32(float* p, f32v v, int64_t n) {
     {"transpose_f32", "", "TRANSPOSE"},
 
     // tile[j] = element j of each lane's run of `rows` elements
-    {"load_tile_f32", "load_f32 transpose_f32",
-     R"(__attribute__((noinline)) static void load_tile_f32(f32v* tile, const float* p, int64_t stride, int64_t rows, int64_t n) {
+    {"load_tile_f32", "full lanes load_f32 transpose_f32",
+     R"(static inline void load_tile_f32(f32v* tile, const float* p, int64_t stride, Full, Full) {
+  f32v r[W];
+  for (int l = 0; l < W; ++l, p += stride) r[l] = load_f32(p, Full{});
+  if (stride % 256 != 0)  // rows that are whole KiB apart drive each other out of the cache
+    for (int l = 0; l < W; ++l, p += stride) __builtin_prefetch(p);
+  transpose_f32(r);
+  for (int l = 0; l < W; ++l) tile[l] = r[l];
+}
+__attribute__((noinline)) static void load_part_of_tile_f32(f32v* tile, const float* p, int64_t stride, int64_t rows, int64_t n) {
   for (int l = 0; l < W; ++l) tile[l] = f32v{};
   for (int64_t l = 0; l < n; ++l) tile[l] = rows == W ? load_f32(p + l * stride, Full{}) : load_f32(p + l * stride, rows);
   transpose_f32(tile);
 }
-static inline void load_tile_f32(f32v* tile, const float* p, int64_t stride, int64_t rows, Full) {
-  if (rows != W) return load_tile_f32(tile, p, stride, rows, W);
-  f32v r[W];
-  for (int l = 0; l < W; ++l) r[l] = load_f32(p + l * stride, Full{});
-  transpose_f32(r);
-  for (int l = 0; l < W; ++l) tile[l] = r[l];
+template <class Rows, class Lanes>
+static inline void load_tile_f32(f32v* tile, const float* p, int64_t stride, Rows rows, Lanes n) {
+  load_part_of_tile_f32(tile, p, stride, lanes(rows), lanes(n));
 }
 )"},
 
