@@ -13,6 +13,7 @@
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/library_layouts.h"
 #include "runtime/cuda/philox.h"
+#include "runtime/cuda/thread_context.h"
 #include "runtime/device/call_site.h"
 
 namespace oxy::runtime {
@@ -72,7 +73,8 @@ class CudaDevice : public DeviceRuntime {
   }
   std::optional<int64_t> current_queue(c10::DeviceIndex index) const override {
     if (!driver_.graphs.is_complete()) return std::nullopt;  // nobody can tell
-    const c10::DeviceGuard current(device_of(index));        // whose default stream a default stream is
+    ensure_context(driver_);
+    const c10::DeviceGuard current(device_of(index));  // whose default stream a default stream is
     const c10::Stream stream = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(device_of(index));
     if (is_capturing(driver_, stream.native_handle())) return std::nullopt;
     return stream.id();

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/config.h"
+#include "runtime/cuda/thread_context.h"
 
 namespace oxy::runtime {
 
@@ -46,7 +47,10 @@ class GridQueue : public LaunchQueue {
   GridQueue(const backend::cuda::Driver& driver, c10::DeviceIndex index)
       : driver_(driver), guard_(c10::DeviceType::CUDA), device_(c10::DeviceType::CUDA, index) {}
 
-  void begin_call() override { stream_ = guard_.getStream(device_).native_handle(); }
+  void begin_call() override {
+    ensure_context(driver_);
+    stream_ = guard_.getStream(device_).native_handle();
+  }
 
   void launch(const PreparedLaunch& launch, void* const* buffers) override {
     const auto& [function, size] = std::get<PreparedGrid>(launch.shape);

@@ -43,7 +43,7 @@ GraphFunctions find_graph_functions(void* library) {
       find(library, "cuKernelGetParamInfo", g.kernel_parameter) &&
       find(library, "cuGraphInstantiateWithFlags", g.instantiate) &&
       find(library, "cuGraphLaunch", g.launch) && find(library, "cuGraphExecDestroy", g.destroy_executable) &&
-      find(library, "cuGraphDestroy", g.destroy) && find(library, "cuCtxGetCurrent", g.current_context) &&
+      find(library, "cuGraphDestroy", g.destroy) &&
       find(library, "cuPointerGetAttribute", g.pointer_attribute) &&
       find(library, "cuMemGetAllocationGranularity", g.granularity) &&
       find(library, "cuMemCreate", g.create_memory) && find(library, "cuMemRelease", g.release_memory) &&
@@ -81,14 +81,19 @@ Opened open() {
     result.missing = "NVIDIA's driver could not be initialised";
     return result;
   }
-  const bool is_complete =
-      find(library, "cuDeviceGetCount", d.device_count) &&
-      find(library, "cuDeviceGetAttribute", d.device_attribute) &&
-      find(library, "cuDeviceGetName", d.device_name) && find(library, "cuLibraryLoadData", d.load_library) &&
-      find(library, "cuLibraryUnload", d.unload_library) &&
-      find(library, "cuLibraryGetKernel", d.get_kernel) &&
-      find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
-      find(library, "cuLaunchKernelEx", d.launch) && find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
+  const bool is_complete = find(library, "cuDeviceGetCount", d.device_count) &&
+                           find(library, "cuDeviceGetAttribute", d.device_attribute) &&
+                           find(library, "cuDeviceGetName", d.device_name) &&
+                           find(library, "cuCtxGetCurrent", d.current_context) &&
+                           find(library, "cuCtxSetCurrent", d.make_current) &&
+                           find(library, "cuDevicePrimaryCtxRetain", d.retain_primary_context) &&
+                           find(library, "cuDevicePrimaryCtxRelease_v2", d.release_primary_context) &&
+                           find(library, "cuLibraryLoadData", d.load_library) &&
+                           find(library, "cuLibraryUnload", d.unload_library) &&
+                           find(library, "cuLibraryGetKernel", d.get_kernel) &&
+                           find(library, "cuKernelSetAttribute", d.set_kernel_attribute) &&
+                           find(library, "cuLaunchKernelEx", d.launch) &&
+                           find(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device);
   d.graphs = find_graph_functions(library);
   d.timing = find_timing_functions(library);
   if (!is_complete || version < kOldestVersion)

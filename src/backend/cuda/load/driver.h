@@ -115,7 +115,6 @@ struct GraphFunctions {
   Result (*launch)(Handle executable, Handle stream) = nullptr;
   Result (*destroy_executable)(Handle executable) = nullptr;
   Result (*destroy)(Handle graph) = nullptr;
-  Result (*current_context)(Handle* context) = nullptr;
   Result (*pointer_attribute)(void* value, int attribute, uint64_t pointer) = nullptr;
   Result (*granularity)(size_t* bytes, const PhysicalMemory* memory, int option) = nullptr;
   Result (*create_memory)(uint64_t* handle, size_t bytes, const PhysicalMemory* memory,
@@ -157,6 +156,10 @@ struct Driver {
   Result (*device_count)(int* count) = nullptr;
   Result (*device_attribute)(int* value, int attribute, int device) = nullptr;
   Result (*device_name)(char* name, int bytes, int device) = nullptr;
+  Result (*current_context)(Handle* context) = nullptr;
+  Result (*make_current)(Handle context) = nullptr;
+  Result (*retain_primary_context)(Handle* context, int device) = nullptr;
+  Result (*release_primary_context)(int device) = nullptr;
   Result (*error_text)(Result error, const char** text) = nullptr;
   Result (*load_library)(Handle* library, const void* code, int* options, void** values, unsigned count,
                          int* library_options, void** library_values, unsigned library_count) = nullptr;

@@ -48,7 +48,7 @@ class CudaGraph : public DeviceGraph {
     stale_.resize(nodes_.size());
     std::iota(stale_.begin(), stale_.end(), size_t{0});
     check_call(driver_, driver_.graphs.instantiate(&executable_, graph_.handle(), 0), "a recorded graph");
-    check_call(driver_, driver_.graphs.current_context(&context_), "to tell the current context");
+    check_call(driver_, driver_.current_context(&context_), "to tell the current context");
   }
   ~CudaGraph() override {
     if (executable_ != nullptr) driver_.graphs.destroy_executable(executable_);
