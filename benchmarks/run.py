@@ -2,7 +2,7 @@
 
     python benchmarks/run.py --suite inference --json results/inference.json --markdown results/inference.md
     python benchmarks/run.py --capture-only            # what backend="eager" of both costs over eager
-    python benchmarks/run.py --device cuda …           # gpu_models.py, which takes the other arguments
+    python benchmarks/run.py --device cuda …           # gpu/whole_models.py, which takes the other arguments
 
 First calls are measured with torch.compile's caches empty; steady calls in turn, as medians with bootstrap intervals
 of their ratios; peak memory in a process a backend, as the bytes of live large heap blocks (memory_hook.c).
@@ -120,7 +120,7 @@ def main():
     devices.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     chosen, others = devices.parse_known_args()
     if chosen.device == "cuda":
-        return subprocess.run([sys.executable, HERE / "gpu_models.py", *others], check=False).returncode
+        return subprocess.run([sys.executable, HERE / "gpu" / "whole_models.py", *others], check=False).returncode
     arguments = parse_arguments(others)
     results = []
     with tempfile.TemporaryDirectory(prefix="oxyfuel_hook_") as folder:

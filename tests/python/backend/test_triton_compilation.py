@@ -60,7 +60,7 @@ def test_an_assertion_names_the_line_that_asked_for_the_index(tmp_path):
 
 @needs_triton
 def test_the_benchmark_reads_every_golden_text():
-    process = run_python("../../../benchmarks/gpu_kernels.py", "--dry-run")
+    process = run_python("../../../benchmarks/gpu/kernels.py", "--dry-run")
     assert process.returncode == 0, process.stdout + process.stderr
     read = [file for file in GOLDEN if "oxyfuel::" not in file.read_text()]  # eager has none of our own operators
     assert process.stdout.count("\n") == len(read) + 1

@@ -71,7 +71,7 @@ def test_the_sweep_judges_models_and_resumes(tmp_path):
     if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
         pytest.skip("transformers or timm is not installed")
     results, table = tmp_path / "sweep.jsonl", tmp_path / "sweep.md"
-    command = [sys.executable, str(BENCHMARKS / "sweep.py"), "--results", str(results), "--markdown", str(table)]
+    command = [sys.executable, str(BENCHMARKS / "sweep" / "sweep.py"), "--results", str(results), "--markdown", str(table)]
     command += ["--only", "^(BertModel|DinatModel|resnet)$"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -88,7 +88,7 @@ def test_the_sweep_calls_models_with_three_sizes(tmp_path):
     if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
         pytest.skip("transformers or timm is not installed")
     results, table = tmp_path / "sizes.jsonl", tmp_path / "sizes.md"
-    command = [sys.executable, str(BENCHMARKS / "sweep.py"), "--sizes", "--results", str(results), "--markdown", str(table)]
+    command = [sys.executable, str(BENCHMARKS / "sweep" / "sweep.py"), "--sizes", "--results", str(results), "--markdown", str(table)]
     done = subprocess.run([*command, "--only", "^(BertModel|ViTModel|resnet)$"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {result["name"]: result for result in map(json.loads, results.read_text().splitlines())}
@@ -121,7 +121,7 @@ def test_the_sweep_with_sizes_reports_what_is_not_as_it_should_be():
 def test_programs_of_sizes_are_judged():
     if not all(map(importlib.util.find_spec, ("transformers", "timm"))):
         pytest.skip("transformers or timm is not installed")
-    command = [sys.executable, str(BENCHMARKS / "dynamic_programs.py"), "--programs", "mlp", "boxes", "--seconds", "0"]
+    command = [sys.executable, str(BENCHMARKS / "sizes" / "dynamic_programs.py"), "--programs", "mlp", "boxes", "--seconds", "0"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if line.startswith("| b")]
@@ -162,7 +162,7 @@ def test_errors_are_judged_over_variations(added, is_right, monkeypatch):
 def test_the_sweep_survives_what_a_model_does(tmp_path):
     code = f"""
 import sys, os, time, signal
-sys.path.insert(0, {str(BENCHMARKS)!r})
+sys.path[:0] = [{str(BENCHMARKS / "sweep")!r}, {str(BENCHMARKS)!r}]
 import sweep, sweep_check
 
 def examine(library, name):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What programs cost whose sizes change from call to call: compilations, seconds of compiling, and time of steady calls.
 
-    python benchmarks/dynamic_programs.py                     oxyfuel.compile with dynamic=None and dynamic=True
-    python benchmarks/dynamic_programs.py --peer              torch.compile beside, which is slow
-    python benchmarks/dynamic_programs.py --programs mlp bert
-    python benchmarks/dynamic_programs.py --list
+    python benchmarks/sizes/dynamic_programs.py                     oxyfuel.compile with dynamic=None and dynamic=True
+    python benchmarks/sizes/dynamic_programs.py --peer              torch.compile beside, which is slow
+    python benchmarks/sizes/dynamic_programs.py --programs mlp bert
+    python benchmarks/sizes/dynamic_programs.py --list
 
-benchmarks/programs_of_sizes.py has the programs. Each program and way of compiling has a process of its own. Columns: graphs that were
+benchmarks/sizes/programs_of_sizes.py has the programs. Each program and way of compiling has a process of its own. Columns: graphs that were
 compiled; breaks and calls in eager, where there are any; the seconds of all first calls minus those of steady ones, which are the
 least of several calls with the same arguments; the same in seconds of processors, which other programs disturb less; what steady
 calls of all sizes take together, over eager's, which take turns; whether all results are eager's.
@@ -155,7 +155,7 @@ def faults(title, way, found, most):
 
 
 def main():
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", nargs="*", help="names of programs; all without it")
     parser.add_argument("--list", action="store_true", help="the names of programs")

@@ -1,6 +1,6 @@
 """Programs on a GPU: the first call, and a call after that, in eager and compiled. Prints the table of docs/gpu.md.
 
-    python benchmarks/gpu_programs.py
+    python benchmarks/gpu/programs.py
 
 Times of a call are host and device together, the best of five rounds of 50 calls back to back. For the first call without compiled kernels on disk:
 OXYFUEL_CACHE=off.
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import oxyfuel
-from gpu_timing import seconds
+from timing import seconds
 
 CALLS, ROUNDS = 50, 5
 DEVICE = torch.device("cuda")

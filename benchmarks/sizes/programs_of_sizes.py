@@ -1,4 +1,4 @@
-"""Programs whose sizes change from call to call, for benchmarks/dynamic_programs.py.
+"""Programs whose sizes change from call to call, for benchmarks/sizes/dynamic_programs.py.
 
 PROGRAMS has them by name. build() gives a module with random weights, calls() its arguments in the order in which a user's loop would
 have them, and perform(module, function, call) one call of `function`, which is the module or made of it.

@@ -2,8 +2,8 @@
 """Checks and times the GPU kernels of tests/golden/triton, against eager and torch.compile, on a machine with a GPU, torch
 and Triton; nothing of oxyfuel has to be built there.
 
-    python benchmarks/gpu_kernels.py [NAME...] [--no-compile] [--warps] [--json FILE]
-    python benchmarks/gpu_kernels.py --dry-run          # without a GPU: everything but the device's part
+    python benchmarks/gpu/kernels.py [NAME...] [--no-compile] [--warps] [--json FILE]
+    python benchmarks/gpu/kernels.py --dry-run          # without a GPU: everything but the device's part
 
 Each golden text has a graph and the plan that oxyfuel makes of it, as a Python program. A time is the median of replays of
 a captured CUDA graph, with the L2 cache overwritten before each: what the device needs, without any host. "bytes" are those
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "triton"
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "triton"
 DTYPES = "bool|uint8|int8|int16|int32|int64|float16|bfloat16|float32|float64"
 META = re.compile(rf"%(\d+) : ({DTYPES})\[([^\]]*)\](?:\{{strides=\[([^\]]*)\]\}})?")
 CLASSES = 32000  # labels and ids are below

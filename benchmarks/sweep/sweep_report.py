@@ -79,7 +79,7 @@ def markdown(results, asked):
     lines = [
         "# The sweep",
         "",
-        "`benchmarks/sweep.py` writes this: every base model of transformers that a configuration of its own, made small,",
+        "`benchmarks/sweep/sweep.py` writes this: every base model of transformers that a configuration of its own, made small,",
         "builds, and the smallest model of every timm family; random weights, float32, no_grad. *whole*: one graph, no",
         "break; *eager*: no graph. An answer is right by the rule of `benchmarks/accuracy.py`, on the first call and the",
         "second, or on the average of several variations of the weights where that of one is chance. Seconds are those of",
@@ -169,7 +169,7 @@ def sizes_markdown(results, asked):
     lines = [
         "# The sweep with three sizes",
         "",
-        f"`benchmarks/sweep.py --sizes {' '.join(orders)}` writes this: the models of [sweep.md](sweep.md), each compiled once with",
+        f"`benchmarks/sweep/sweep.py --sizes {' '.join(orders)}` writes this: the models of [sweep.md](sweep.md), each compiled once with",
         "`dynamic=None` and called with three sizes, twice each: batches of 2, 3 and 5, sequences of 16, 24 and 40 tokens,",
         "images and sounds of three sizes. What a model refuses in eager is not varied (first the images, then all lengths, at",
         "last the batch). *whole, symbols*: one graph at each call, no break, and the graph of the last size has symbols.",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Memory-bound programs on a GPU in four sizes each, beside eager and torch.compile: how near are they to what a copy moves?
 
-    python benchmarks/gpu_memory_bound.py [NAME...] [--peer] [--sizes 0 1 2 3] [--json FILE]
-    python benchmarks/gpu_memory_bound.py --device cpu          # without a GPU: that all programs run, in the smallest size
+    python benchmarks/gpu/memory_bound.py [NAME...] [--peer] [--sizes 0 1 2 3] [--json FILE]
+    python benchmarks/gpu/memory_bound.py --device cpu          # without a GPU: that all programs run, in the smallest size
 
 A time is the device's: an event before and one behind the call, which the host has enqueued while the device was kept busy. The
 L2 cache is overwritten before each call. "copy" is the share of a copy's bandwidth: bytes of inputs and results, each once,

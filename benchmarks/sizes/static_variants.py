@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What static variants gain where all sizes are symbols: small functions with numbers, with symbols, and with a variant.
 
-    python benchmarks/static_variants.py [--threads 1] [--seconds 0.5]
+    python benchmarks/sizes/static_variants.py [--threads 1] [--seconds 0.5]
 
 Columns: medians of calls in turn; symbols over numbers, and over what options={"static_variants": 8} leads to; whether the variant was
 kept; whether its answer has the bits of the one with symbols.

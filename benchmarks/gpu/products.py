@@ -1,7 +1,7 @@
 """Matrix products of half precision on a GPU, as they are and with sizes filled up to multiples of 8: what runtime/cuda's
 library_layouts.cpp is based on.
 
-    python benchmarks/gpu_products.py
+    python benchmarks/gpu/products.py
 
 Microseconds of a product [rows, inner] x [inner, columns], host and device together, the best of three rounds of 30: of a row-major
 and a transposed weight, with the result's rows at distances that are multiples of 8, with the weight padded; and what a copy of the
@@ -12,7 +12,7 @@ import argparse
 
 import torch
 
-from gpu_timing import seconds
+from timing import seconds
 
 CUDA, DTYPE, MULTIPLE = torch.device("cuda"), torch.bfloat16, 8
 SIZES = ((1, 768, 50257), (16, 768, 50257), (128, 768, 50257), (2048, 768, 50257), (2048, 768, 1001), (64, 512, 77), (2048, 1024, 1022))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """What symbolic sizes cost: each model compiled with numbers and with symbols, in a process of its own.
 
-    python benchmarks/dynamic.py --size small                       all models, inference and training
-    python benchmarks/dynamic.py --models bert gpt2 --modes no_grad
-    python benchmarks/dynamic.py --peer                             torch.compile(dynamic=True) beside, which is slow
-    python benchmarks/dynamic.py --variants                         static variants beside (options={"static_variants": 8})
-    python benchmarks/dynamic.py --call                             what a call of a small BERT with two symbols costs instead
+    python benchmarks/sizes/dynamic.py --size small                       all models, inference and training
+    python benchmarks/sizes/dynamic.py --models bert gpt2 --modes no_grad
+    python benchmarks/sizes/dynamic.py --peer                             torch.compile(dynamic=True) beside, which is slow
+    python benchmarks/sizes/dynamic.py --variants                         static variants beside (options={"static_variants": 8})
+    python benchmarks/sizes/dynamic.py --call                             what a call of a small BERT with two symbols costs instead
 
 Columns: the time of a call with numbers, and with symbols at the same sizes (the least of many calls in turn) and their ratio; the first
 call, which compiles, with an empty cache of kernels; compilations over calls with other batches and lengths; what a call with
 sizes that were never seen costs above the next call with them. With --variants: a call that has had its variants made and judged,
-what they gain over symbols, and how many graphs kept one and how many dropped one. benchmarks/dynamic_programs.py and generation.py
+what they gain over symbols, and how many graphs kept one and how many dropped one. benchmarks/sizes/dynamic_programs.py and generation.py
 tell of programs whose sizes change from call to call.
 """
 
@@ -214,7 +214,7 @@ def print_cost_of_call(seconds):
 
 
 def main():
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from models import NAMES, LANGUAGE_NAMES, Case
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

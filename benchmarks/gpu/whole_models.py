@@ -1,6 +1,6 @@
 """Models on a GPU beside torch.compile: steady times, first calls and peak memory. Prints the table of docs/benchmarks-gpu.md.
 
-    python benchmarks/gpu_models.py [--models bert resnet llama token distilbert … train-bert …] [--ways eager ours no-graphs tuned compile reduce-overhead]
+    python benchmarks/gpu/whole_models.py [--models bert resnet llama token distilbert … train-bert …] [--ways eager ours no-graphs tuned compile reduce-overhead]
                                     [--kernels 20]
 
 Each way runs in this process, one after the other: eager, ours, ours without CUDA graphs, ours with mode="max-autotune",
@@ -13,16 +13,19 @@ in no tensor.
 import argparse
 import functools
 import gc
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 from statistics import geometric_mean
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-import models
-import oxyfuel
-from gpu_timing import seconds
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import models  # noqa: E402
+import oxyfuel  # noqa: E402
+from timing import seconds  # noqa: E402
 
 CUDA = torch.device("cuda")
 ROUNDS, CALLS, WARM_UP = 3, 20, 6

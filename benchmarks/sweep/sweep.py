@@ -1,7 +1,7 @@
 """Compiles every model class that transformers builds from a small configuration and a model of every timm family.
 
-    python benchmarks/sweep.py --results results/sweep.jsonl --markdown docs/sweep.md
-    python benchmarks/sweep.py --sizes --workers 2 --markdown docs/sweep-sizes.md
+    python benchmarks/sweep/sweep.py --results results/sweep.jsonl --markdown docs/sweep.md
+    python benchmarks/sweep/sweep.py --sizes --workers 2 --markdown docs/sweep-sizes.md
 
 Each model runs in a process of its own, which may crash or hang: eager twice, in float64, compiled twice. Results are
 appended to a file of JSON lines; what is in it already is not run again. The table says how each model was captured
@@ -24,6 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+sys.path.insert(0, str(HERE.parent))
 
 import sweep_report  # noqa: E402
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """generate() of small language models, compiled and in eager.
 
-    python benchmarks/generation.py                            all models, ways of decoding, caches and batches
-    python benchmarks/generation.py --models gpt2 llama --decoding greedy --caches growing
-    python benchmarks/generation.py --peer                     torch.compile beside, for greedy decoding with a growing cache
+    python benchmarks/sizes/generation.py                            all models, ways of decoding, caches and batches
+    python benchmarks/sizes/generation.py --models gpt2 llama --decoding greedy --caches growing
+    python benchmarks/sizes/generation.py --peer                     torch.compile beside, for greedy decoding with a growing cache
 
 Each model has a process of its own, and each row a fresh compiled model. Columns: milliseconds of a call in eager and compiled, the
 least of several in turn, after a first call that compiles; seconds of that first call; graphs that were compiled, which includes all
@@ -188,7 +188,7 @@ def faults(row, found):
 
 
 def main():
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=MODELS)
     parser.add_argument("--decoding", nargs="*", default=list(DECODING), choices=DECODING)

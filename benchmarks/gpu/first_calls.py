@@ -1,6 +1,6 @@
 """First calls on a GPU in processes of their own: without kernels on disk, and with those of the process before.
 
-    python benchmarks/gpu_first_calls.py [bert gpt2 convnext mobilenetv3 t5 … train-bert …]
+    python benchmarks/gpu/first_calls.py [bert gpt2 convnext mobilenetv3 t5 … train-bert …]
 
 Seconds of the first call, less a steady one; eager has run before. What the compiler's stages take of it stands behind.
 """
@@ -14,7 +14,7 @@ import time
 
 import torch
 
-import gpu_models
+import whole_models
 import oxyfuel
 
 WARM_UP, MOST_STAGES = 5, 4
@@ -23,8 +23,8 @@ WARM_UP, MOST_STAGES = 5, 4
 def program(name):
     """A function that makes the model's call, or its training step, in a way."""
     if name.startswith("train-"):
-        return gpu_models.training_of(name.removeprefix("train-"))
-    return gpu_models.inference_of(name, batch=1)
+        return whole_models.training_of(name.removeprefix("train-"))
+    return whole_models.inference_of(name, batch=1)
 
 
 def timed(function):
