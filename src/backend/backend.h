@@ -48,6 +48,7 @@ struct FusionCosts {
   double launch_bytes = 0;          // kernels over the same loops that together move less run as one
   double result_launch_bytes = 0;   // the same where all that they write is kept to the end anyway
   bool needs_shared_loops = false;  // members that reduce share all their loops with the others
+  bool fuses_parts = false;         // members may write different parts of one buffer
 };
 
 // Which reductions are divided into parts, so that more of them runs at once. Depends on the kind of device

@@ -417,6 +417,7 @@ void LoweringContext::realise(Source& source) {
   source.buffer = add_buffer({.dtype = source.dtype, .sizes = source.sizes, .device = source.device});
   c.stores.push_back({source.buffer, std::move(index), value, StoreMode::Set});
   program_.steps.add(std::move(c));
+  source.is_computed = true;
   source.element = nullptr;
   source.reads.clear();
   source.origin.clear();
@@ -438,8 +439,16 @@ void LoweringContext::realise_unless_cheap(const Tensor& x) {
 
 Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,
                                    std::optional<std::vector<Expr>> strides) {
-  return buffer_tensor(add_buffer(
+  Tensor whole = buffer_tensor(add_buffer(
       {.dtype = dtype, .sizes = std::move(sizes), .strides = std::move(strides), .device = device_}));
+  whole.source->is_computed = true;
+  return whole;
+}
+
+Tensor LoweringContext::new_buffer_of_parts(std::vector<Expr> sizes, DType dtype) {
+  Tensor whole = new_buffer(std::move(sizes), dtype);
+  program_.buffers[whole.source->buffer].is_of_parts = true;
+  return whole;
 }
 
 void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes, const ElementFunction& fn,
@@ -463,6 +472,7 @@ void LoweringContext::store(const Tensor& target, const std::vector<Expr>& sizes
 Tensor LoweringContext::copy(const Tensor& x, std::vector<Expr> strides) {
   Tensor result = buffer_tensor(add_buffer(
       {.dtype = x.dtype, .sizes = x.sizes, .strides = std::move(strides), .device = x.source->device}));
+  result.source->is_computed = true;
   store(
       result, x.sizes, [&](BodyBuilder& b, const Index& index) { return element(b, x, index); },
       [](BodyBuilder&, const Index& index) { return index; }, StoreMode::Set, std::span(&x, 1));

@@ -35,9 +35,10 @@ struct Source {
   ElementFunction element;           // while buffer == kNoBuffer: gives compute_dtype(dtype)
   std::vector<const Source*> reads;  // distinct realised sources, sorted, at most kMaxReads + 1
   int work = 0;
-  bool checks = false;                   // an element may find an index out of range: none may be left out
-  bool is_read = false;                  // elements of another source, or a step, are made of its elements
-  std::vector<Expr> strides;             // the layout wanted if memory must be given one; empty: contiguous
+  bool checks = false;        // an element may find an index out of range: none may be left out
+  bool is_computed = false;   // `buffer` is written by a computation, not by a call, or from outside
+  bool is_read = false;       // elements of another source, or a step, are made of its elements
+  std::vector<Expr> strides;  // the layout wanted if memory must be given one; empty: contiguous
   std::vector<std::string_view> origin;  // operators folded in, for readers
   graph::LocationId location;
 };
@@ -116,6 +117,8 @@ class LoweringContext {
   Tensor scan(ReductionKind kind, const Tensor& x, int64_t dim, DType accumulate, DType dtype,
               const std::function<Value(Value)>& fn);
 
+  bool chooses_among_joined() const { return options_.chooses_among_joined; }
+
   // --- Conditions of a call
   // Kernels read something for every index, also for one that is out of range. Where the size is 0 there is
   // nothing to read, and eager runs the call. Unsupported for a size that is always 0.
@@ -128,6 +131,8 @@ class LoweringContext {
   // A new buffer and the tensor that is all of it; the caller adds the computations that write it.
   Tensor new_buffer(std::vector<Expr> sizes, DType dtype,
                     std::optional<std::vector<Expr>> strides = std::nullopt);
+  // The same, for computations that write different elements of it.
+  Tensor new_buffer_of_parts(std::vector<Expr> sizes, DType dtype);
   // for (index over sizes) target[position(index)] = fn(index). Target is new_buffer()'s. `in_order`:
   // Store's.
   using StoreFunction = std::function<Index(BodyBuilder&, const Index&)>;

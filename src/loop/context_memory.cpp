@@ -152,6 +152,7 @@ void LoweringContext::extern_call(const graph::Node& node, bool writes_in_place,
     const std::vector<bool> repeats = repeated(m);
     Tensor result = new_buffer(m.sizes, m.dtype, strides_apart(m, repeats));
     program_.buffers[result.source->buffer].device = m.device;
+    result.source->is_computed = false;
     call.outputs.push_back(result.source->buffer);
     values_[id] = first_of_each(std::move(result), repeats);
   }

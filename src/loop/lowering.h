@@ -14,6 +14,9 @@ struct LoweringOptions {
   bool deterministic = false;
   // The device's kernels have scans (loop::is_scan). Elsewhere they are eager's.
   bool has_scans = false;
+  // Tensors that are joined (cat, stack) are one loop over the result, whose elements choose the tensor that
+  // they are of, where that reads no more. Else each is a loop that writes its part.
+  bool chooses_among_joined = false;
 };
 
 // Lowers a functional, decomposed graph: every node by its operator's lowering rule, or as an extern call.

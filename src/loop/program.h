@@ -31,7 +31,7 @@ inline constexpr IndexId kNoIndex;
 enum class BufferKind : uint8_t {
   Input,         // graph input `source`: its layout is fixed
   Constant,      // graph constant with handle `source`: its layout is fixed
-  Intermediate,  // written by one step of the program (scatters: by several, in order)
+  Intermediate,  // written by one step of the program (scatters: by several, in order; parts: in any)
 };
 
 struct Buffer {
@@ -44,6 +44,7 @@ struct Buffer {
   std::optional<std::vector<Expr>> strides;
   Expr offset = 0;  // elements, nonzero for inputs that are views into a larger storage
   Device device;
+  bool is_of_parts = false;  // the steps that write it write different elements
 };
 
 enum class Op : uint8_t {

@@ -17,6 +17,7 @@ PROGRAMS = {
     "a transpose": lambda x: x.t().contiguous() + 1,
     "slices": lambda x: x[1:] + x[:-1] if x.size(0) else x,
     "cat": lambda x: torch.cat([x, x * 2]),
+    "cat of columns": lambda x: torch.cat([x[:, :2], x * 2, x[:, 1:]], 1),
     "a number of sizes": lambda x: x * x.size(0) + torch.arange(x.size(1), device=x.device),
 }
 

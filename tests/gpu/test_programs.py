@@ -51,6 +51,64 @@ def test_programs(name, dtype):
         check(function, *(tensor(*size, dtype=dtype) for size in sizes))
 
 
+JOINED = {  # with the number of kernels
+    "rows": (lambda a, b: torch.cat([a, b]), [(300, 257), (3, 257)], 1),
+    "columns": (lambda a, b, c: torch.cat([a, b.exp(), c], 1), [(64, 100), (64, 31), (64, 1)], 1),
+    "channels": (lambda a, b: F.relu(torch.cat([a, b], 1) * 2), [(2, 8, 28, 28), (2, 24, 28, 28)], 1),
+    "and normed": (lambda a, b: F.layer_norm(torch.cat([a, b], 1), (131,)), [(64, 100), (64, 31)], 1),
+    "and turned": (lambda a, b: torch.cat([a, b.t()], 1), [(64, 100), (96, 64)], 1),
+    "stacked": (lambda *xs: torch.stack(xs, 1), [(64, 100)] * 5, 1),
+    "stacked last": (lambda a, b: torch.stack([a, b], -1).flatten(1), [(64, 100)] * 2, 1),
+    "many": (lambda *xs: torch.cat(xs), [(1 + k % 4, 100) for k in range(20)], 2),
+    "nothing": (lambda a, b: torch.cat([a, b, a.new_zeros(0)]), [(5, 7), (0, 7)], 1),
+    "computed of the same": (lambda a: torch.cat([a * 2, a + 1], 1), [(64, 100)], 1),
+    "reductions of the same": (lambda a: torch.cat([a.mean(1, True), a.amax(1, True)], 1), [(4, 32, 28, 28)], 1),
+    "halves changed over": (lambda a: torch.cat([-a[:, 50:], a[:, :50]], 1), [(64, 100)], 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", JOINED)
+def test_joined_tensors(name, dtype):
+    function, sizes, kernels = JOINED[name]
+    with torch.no_grad():
+        check(function, *(tensor(*size, dtype=dtype) for size in sizes), kernels=kernels)
+
+
+def test_joined_tensors_of_several_types():
+    half, single, whole, truth = tensor(9, 10, dtype=torch.float16), tensor(3, 10), torch.arange(2040, 2060, device=CUDA).view(2, 10), tensor(4, 10) > 0
+    for tensors in ([half, single], [whole, half], [truth, whole], [truth, truth], [half, whole, truth, single]):
+        check(lambda *xs: torch.cat(xs), *tensors, kernels=1)
+
+
+def test_a_tensor_that_becomes_its_own_parts():
+    def rotate(x):
+        x.copy_(torch.cat([x[3:], x[:3]]))
+        return x * 2
+
+    x = tensor(8, 100)
+    expected = rotate(x.clone())
+    compiled = oxyfuel.compile(rotate, fullgraph=True)
+    for _ in range(4):
+        torch.testing.assert_close(compiled(x.clone()), expected)
+
+
+def test_gradients_of_joined_tensors():
+    def function(a, b, c):
+        return (torch.cat([a, b.sin(), a * 2], 1).softmax(1) * torch.stack([c, c + 1], 1).flatten(1)).sum(0)
+
+    def run(call):
+        leaves = [t.clone().requires_grad_() for t in tensors]
+        return [call(*leaves).square().sum(), *leaves]
+
+    tensors = [tensor(8, 10), tensor(8, 12), tensor(8, 16)]
+    ours, eager = run(oxyfuel.compile(function, fullgraph=True)), run(function)
+    for total, *_ in (ours, eager):
+        total.backward()
+    for mine, theirs in zip(ours[1:], eager[1:], strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad)
+
+
 def test_pointwise_operators_are_one_kernel():
     check(lambda a, b: ((a + b) * a).relu() - b, tensor(64, 64), tensor(64, 64), kernels=1)
 

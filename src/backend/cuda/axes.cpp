@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "backend/cuda/index_comparisons.h"
 #include "base/error.h"
 
 namespace oxy::backend::cuda {
@@ -136,9 +137,7 @@ Axes row_axes(LoopNest& nest, const LaunchShape& shape) {
   return axes;
 }
 
-}  // namespace
-
-Axes make_axes(LoopNest& nest, const LaunchShape& shape) {
+Axes axes_of_form(LoopNest& nest, const LaunchShape& shape) {
   switch (shape.form) {
     case Form::Flat:
       return flat_axes(nest, shape);
@@ -148,6 +147,14 @@ Axes make_axes(LoopNest& nest, const LaunchShape& shape) {
       return row_axes(nest, shape);
   }
   throw InternalError("a launch of unknown form");
+}
+
+}  // namespace
+
+Axes make_axes(LoopNest& nest, const LaunchShape& shape) {
+  Axes axes = axes_of_form(nest, shape);
+  for (Phase& phase : nest.phases) compare_undivided(phase);
+  return axes;
 }
 
 bool passes_in_registers(const LoopNest& nest, const Axes& axes) {

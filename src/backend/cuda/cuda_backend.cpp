@@ -114,7 +114,7 @@ class CudaBackend final : public Backend {
 
   // A GPU accumulates single precision in single, by parts, as eager does.
   loop::LoweringOptions lowering_options() const override {
-    return {.accumulates_in_double = false, .has_scans = true};
+    return {.accumulates_in_double = false, .has_scans = true, .chooses_among_joined = true};
   }
 
   FusionCosts fusion_costs() const override {
@@ -129,7 +129,8 @@ class CudaBackend final : public Backend {
             .iteration_bytes = 64 * 1024,
             .launch_bytes = 1024 * 1024,
             .result_launch_bytes = 24 * 1024 * 1024,
-            .needs_shared_loops = true};
+            .needs_shared_loops = true,
+            .fuses_parts = true};
   }
 
   SplitCosts split_costs() const override {

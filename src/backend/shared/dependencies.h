@@ -12,7 +12,7 @@ struct BufferUse {
   std::vector<StepId> writers;  // in order
   std::vector<StepId> readers;
   bool is_kept = false;       // an output or a mutation reads it after the last step
-  bool is_irregular = false;  // several writers, or stores at computed positions: never fused across
+  bool is_irregular = false;  // several writers, or stores at computed positions: no reader joins a writer
 };
 
 struct Dependencies {

@@ -204,7 +204,7 @@ class Fuser {
   // What b's members read of a's results; nothing if a buffer stands between that is never fused across.
   std::optional<std::vector<Edge>> edges(const Group& a, const Group& b) {
     std::unordered_map<BufferId, std::pair<const Item*, const ItemStore*>> stored;
-    std::unordered_set<BufferId> touched;
+    std::unordered_set<BufferId> touched, read;
     for (StepId step : a.steps) {
       const Item& item = items_[step];
       for (const ItemStore& store : item.stores) {
@@ -212,16 +212,20 @@ class Fuser {
         touched.insert(store.buffer);
       }
       for (const loop::Inst& inst : item.insts)
-        if (inst.op == Op::Load) touched.insert(inst.buffer);
+        if (inst.op == Op::Load) read.insert(inst.buffer);
     }
+    touched.insert(read.begin(), read.end());
     std::vector<Edge> found;
     auto irregular = [&](BufferId id) {
       return dependencies_.buffers[id].is_irregular && touched.contains(id);
     };
+    const auto writes_another_part = [&](BufferId id) {
+      return options_.costs.fuses_parts && program_.buffers[id].is_of_parts && !read.contains(id);
+    };
     for (StepId step : b.steps) {
       const Item& item = items_[step];
       for (const ItemStore& store : item.stores)
-        if (irregular(store.buffer)) return std::nullopt;
+        if (irregular(store.buffer) && !writes_another_part(store.buffer)) return std::nullopt;
       for (const loop::Inst& inst : item.insts) {
         if (inst.op != Op::Load) continue;
         if (irregular(inst.buffer)) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "loop/view.h"
 #include "ops/core/lowering_arguments.h"
+#include "ops/indexing/parts.h"
 
 namespace oxy::ops::lowerings {
 
@@ -15,10 +16,6 @@ namespace {
 
 Value element(BodyBuilder& b, const Tensor& x, const Index& index) {
   return LoweringContext::element(b, x, index);
-}
-
-Value element_as(BodyBuilder& b, const Tensor& x, const Index& index, DType dtype) {
-  return b.cast(element(b, x, loop::broadcast_index(x.sizes, index)), compute_dtype(dtype));
 }
 
 size_t position(int64_t d) {
@@ -337,17 +334,6 @@ void overlay(LoweringContext& context, const Node& node, const Tensor& part,
                                    4));
 }
 
-// lower <= e < upper, leaving out what the ranges settle; nothing if all of it is true.
-std::optional<Value> within(BodyBuilder& b, const Expr& e, const Expr& lower, const Expr& upper) {
-  std::optional<Value> mask;
-  if (!sym::known_less_equal(lower, e)) mask = b.index(e) >= b.index(lower);
-  if (!sym::known_less(e, upper)) {
-    Value below = b.index(e) < b.index(upper);
-    mask = mask ? *mask & below : below;
-  }
-  return mask;
-}
-
 }  // namespace
 
 void scatter(LoweringContext& context, const Node& node) {
@@ -458,102 +444,6 @@ void constant_pad(LoweringContext& context, const Node& node) {
                                          b.round_to(element_as(b, fill, {}, x.dtype), x.dtype));
                                    },
                                    4));
-}
-
-namespace {
-
-// True if the value only goes into elements computed right there, so that memory for it would be a waste.
-bool feeds_elements_only(LoweringContext& context, graph::ValueId id) {
-  if (context.uses(id) != 1 || context.users(id).size() != 1) return false;
-  const Node& user = context.graph().nodes[context.users(id)[0]];
-  const OperatorEntry* entry = find(user.op->name);
-  if (entry == nullptr || !entry->lower || user.op->is_view() || user.outputs.size() != 1) return false;
-  return user.op->name.starts_with("aten::mul") || user.op->name.starts_with("aten::add") ||
-         user.op->name.starts_with("aten::sub");
-}
-
-struct Piece {
-  Tensor tensor;
-  Expr start;  // along the joined dimension
-};
-
-constexpr size_t kMaxInlinePieces = 3;
-
-// Joins pieces along dimension d, each an element function of the result's rank.
-void join(LoweringContext& context, const Node& node, size_t d, const std::vector<Piece>& pieces) {
-  const TensorMeta& out = context.output_meta(node);
-  size_t reads = 0;
-  for (const Piece& piece : pieces)
-    reads += piece.tensor.is_realised() ? 1 : piece.tensor.source->reads.size();
-  if (pieces.size() <= kMaxInlinePieces && reads <= 4 && feeds_elements_only(context, node.outputs[0])) {
-    std::vector<Tensor> inputs;
-    for (const Piece& piece : pieces) inputs.push_back(piece.tensor);
-    context.set(node.outputs[0], context.generate(
-                                     inputs, out.sizes, out.dtype,
-                                     [pieces, d, dtype = out.dtype](BodyBuilder& b, const Index& index) {
-                                       auto at_piece = [&](const Piece& piece) {
-                                         Index source = index;
-                                         source[d] = source[d] - piece.start;
-                                         return element_as(b, piece.tensor, source, dtype);
-                                       };
-                                       Value result = b.constant(loop::Scalar{}, compute_dtype(dtype));
-                                       for (const Piece& piece : pieces) {
-                                         auto mask = within(b, index[d], piece.start,
-                                                            piece.start + piece.tensor.sizes[d]);
-                                         if (!mask) return at_piece(piece);
-                                         result = b.masked(*mask, [&] { return at_piece(piece); }, result);
-                                       }
-                                       return result;
-                                     },
-                                     4));
-    return;
-  }
-  Tensor target = output_buffer(context, node);
-  for (const Piece& piece : pieces)
-    context.store(
-        target, piece.tensor.sizes,
-        [&](BodyBuilder& b, const Index& index) { return element_as(b, piece.tensor, index, out.dtype); },
-        [&](BodyBuilder&, const Index& index) {
-          Index place = index;
-          place[d] = place[d] + piece.start;
-          return place;
-        },
-        loop::StoreMode::Set, std::span(&piece.tensor, 1));
-  context.set(node.outputs[0], target);
-}
-
-}  // namespace
-
-void cat(LoweringContext& context, const Node& node) {
-  const TensorMeta& out = context.output_meta(node);
-  if (out.rank() == 1 && out.sizes[0] == Expr(0))  // of which eager does not look at the dimension
-    return context.set(node.outputs[0], context.constant(loop::Scalar{}, out.sizes, out.dtype));
-  size_t d = position(dim(node, 1, out.rank()));
-  std::vector<Piece> pieces;
-  Expr start = 0;
-  for (graph::ValueId id : tensors(node, 0)) {
-    Tensor x = context.value(id);
-    if (x.rank() != out.rank()) continue;  // an old exception: empty tensors of rank 1 are skipped
-    if (x.sizes[d] == Expr(0)) continue;
-    pieces.push_back({x, start});
-    start = start + x.sizes[d];
-  }
-  if (pieces.empty())
-    return context.set(node.outputs[0], context.constant(loop::Scalar{}, out.sizes, out.dtype));
-  join(context, node, d, pieces);
-}
-
-void stack(LoweringContext& context, const Node& node) {
-  const TensorMeta& out = context.output_meta(node);
-  int64_t d = dim(node, 1, out.rank());
-  std::vector<Piece> pieces;
-  for (graph::ValueId id : tensors(node, 0)) {
-    Tensor x = context.value(id);
-    std::vector<Expr> sizes = x.sizes;
-    sizes.insert(sizes.begin() + d, Expr(1));
-    pieces.push_back({context.reshape(x, sizes), static_cast<int64_t>(pieces.size())});
-  }
-  join(context, node, position(d), pieces);
 }
 
 namespace {

@@ -309,6 +309,26 @@ def rotary(p):
 
 
 @program
+def joined(p):
+    """Skipped connections: what is joined is chosen where it is read, and has no memory."""
+    x = p.call("cat", [p.tensor(16, 128, 56, 56), p.tensor(16, 96, 56, 56)], 1)
+    return [p.call("relu", p.call("mul.Tensor", x, p.tensor(224, 1, 1)))]
+
+
+@program
+def joined_rows(p):
+    """Rows of an odd length, one type among others, and more tensors than an element chooses among."""
+    rows = [p.tensor(64 + k, 767, dtype=SINGLE if k == 3 else HALF) for k in range(12)]
+    return [p.call("cat", rows, 0)]
+
+
+@program
+def joined_reductions(p):
+    x = p.tensor(32, 64, 56, 56)
+    return [p.call("cat", [p.call("mean.dim", x, [1], True), p.call("amax", x, [1], True)], 1)]
+
+
+@program
 def padded(p):
     return [p.call("constant_pad_nd", p.tensor(64, 128, 56, 56), [1, 1, 1, 1], 0)]
 

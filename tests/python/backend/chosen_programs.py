@@ -427,6 +427,60 @@ def scans_of_sizes_that_vary(p):
 
 
 @program
+def joined(p):
+    """Tensors that are joined: each element of the result chooses one of them."""
+    x, y, column = p.input(random(3, 5, 14)), p.input(random(3, 2, 14)), p.input(random(3, 1, 14).exp())
+    half, whole = p.input(random(4, 9, dtype=torch.float16)), p.input(torch.arange(18).reshape(2, 9) + 2040)
+    truth, none = p.input(random(4, 9) > 0), p.input(torch.empty(0))
+    middle = p.call("cat", [x, y, column], 1)
+    strided = p.call("cat", [p.call("permute", x, [2, 0, 1]), p.call("permute", y, [2, 0, 1])], 2)
+    heavy = p.call("cat", [p.call("gelu", x), p.call("log", column), none, p.call("exp", y)], 1)
+    rows = p.call("cat", [p.call("select.int", x, 2, 3), p.call("select.int", x, 2, 0)], 0)
+    lengths = [p.call("cat", [t, u], 0) for t, u in ((half, whole), (truth, whole), (truth, truth))]
+    rounded = p.call("mul.Scalar", lengths[0], 1.5)  # of whole numbers that halves do not have
+    normed = [p.call("native_layer_norm", p.call("cat", [x, y], 1), [14], None, None, 1e-5)[0], p.call("native_layer_norm", strided, [7], None, None, 1e-5)[0]]
+    parts = [p.call("slice.Tensor", p.call("cat", [x, y], 1), 1, *ends) for ends in ((1, 4), (4, 7))]
+    nested = p.call("cat", [p.call("cat", [x, y], 1), p.call("sin", x)], 1)
+    summed = p.call("sum.dim_IntList", p.call("cat", [y, x], 1), [1], False)
+    return [middle, strided, heavy, rows, *lengths, rounded, *normed, *(p.call("neg", t) for t in parts), nested, summed]
+
+
+@program
+def stacked(p):
+    xs = [p.input(random(6, 21)) for _ in range(4)]
+    stacks = [p.call("stack", xs, dim) for dim in (0, 1, 2)]
+    flat = p.call("view", p.call("stack", xs[:2], 2), [6, 42])
+    return [*stacks, p.call("relu", flat), p.call("stack", [xs[0], xs[0], p.call("tanh", xs[0])], 1)]
+
+
+@program
+def many_joined(p):
+    """More tensors than an element chooses among, of the same rows and of others."""
+    same, others = [p.input(random(7, 10)) for _ in range(11)], [p.input(random(1 + k % 3, 13)) for k in range(17)]
+    return [p.call("stack", same, 1), p.call("cat", same, 1), p.call("cat", others, 0)]
+
+
+@program
+def parts_of_one_kernel(p):
+    """What is joined is computed of the same elements: one kernel writes all parts."""
+    x = p.input(random(4, 12, 10))
+    both = p.call("cat", [p.call("mul.Scalar", x, 2), p.call("add.Scalar", x, 1)], 1)
+    reduced = p.call("cat", [p.call("mean.dim", x, [1], True), p.call("amax", x, [1], True)], 1)
+    soft = p.call("cat", [p.call("_softmax", x, -1, False), p.call("native_layer_norm", x, [10], None, None, 1e-5)[0]], 0)
+    kept = p.call("gelu", x)
+    later = p.call("cat", [kept, p.call("neg", kept), x], 2)
+    return [both, p.call("exp", reduced), soft, kept, p.call("sin", later), p.call("cat", [both, both], 0)]
+
+
+@program
+def joined_sizes_that_vary(p):
+    p.varies(37)
+    x, y, z = p.input(random(3, 37, 4)), p.input(random(3, 6, 4)), p.input(random(3, 37, 1))
+    rows = p.call("cat", [x, y], 1)
+    return [rows, p.call("relu", p.call("cat", [y, x, y], 1)), p.call("cat", [z, x], 2), p.call("stack", [x, p.call("exp", x)], 0), p.call("_softmax", rows, 1, False)]
+
+
+@program
 def sizes_that_vary_in_tiles(p):
     p.varies(37)
     x = p.input(random(3, 37, 40))
