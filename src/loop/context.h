@@ -118,6 +118,7 @@ class LoweringContext {
               const std::function<Value(Value)>& fn);
 
   bool chooses_among_joined() const { return options_.chooses_among_joined; }
+  int64_t roots_worth_a_kernel() const { return options_.roots_worth_a_kernel; }
 
   // --- Conditions of a call
   // Kernels read something for every index, also for one that is out of range. Where the size is 0 there is

@@ -17,6 +17,8 @@ struct LoweringOptions {
   // Tensors that are joined (cat, stack) are one loop over the result, whose elements choose the tensor that
   // they are of, where that reads no more. Else each is a loop that writes its part.
   bool chooses_among_joined = false;
+  // From so many elements on, a root of each costs more than a kernel that makes those of the channels.
+  int64_t roots_worth_a_kernel = 0;
 };
 
 // Lowers a functional, decomposed graph: every node by its operator's lowering rule, or as an extern call.

@@ -114,7 +114,10 @@ class CudaBackend final : public Backend {
 
   // A GPU accumulates single precision in single, by parts, as eager does.
   loop::LoweringOptions lowering_options() const override {
-    return {.accumulates_in_double = false, .has_scans = true, .chooses_among_joined = true};
+    return {.accumulates_in_double = false,
+            .has_scans = true,
+            .chooses_among_joined = true,
+            .roots_worth_a_kernel = int64_t{1} << 22};
   }
 
   FusionCosts fusion_costs() const override {

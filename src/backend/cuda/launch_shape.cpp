@@ -346,7 +346,8 @@ LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   shape.rows = std::max<int64_t>(1, std::min(elements / shape.columns, power_of_two(rows.count)));
   while (shape.rows > 1 && rows.count / shape.rows < kPrograms) shape.rows /= 2;
   if (shape.is_persistent && rows.count >= kPrograms) {
-    const int64_t a_thread = std::clamp(kRowBytesAThread / bytes, kElementsAThread, kMostRowElementsAThread);
+    int64_t a_thread = std::clamp(kRowBytesAThread / bytes, kElementsAThread, kMostRowElementsAThread);
+    while (a_thread > kElementsAThread && rows.count * rows.row / a_thread < kThreads) a_thread /= 2;
     shape.warps = warps_for(shape.rows * shape.columns * kElementsAThread / a_thread, 16);
     return shape;
   }

@@ -6,6 +6,7 @@
 
 #include "loop/view.h"
 #include "ops/core/lowering_arguments.h"
+#include "sym/hints.h"
 
 namespace oxy::ops::lowerings {
 
@@ -179,7 +180,9 @@ void batch_norm_with(LoweringContext& context, const Node& node, size_t mean, si
       [eps, type](BodyBuilder& b, Values v) { return b.unary(Op::Rsqrt, b.cast(v[0], type) + eps); }, 3);
   // Where channels are the innermost loop a root for each element would cost more than a pass over the
   // channels.
-  if (const TensorMeta& out = context.output_meta(node); is_channels_last(out) && !is_contiguous(out))
+  if (const TensorMeta& out = context.output_meta(node);
+      is_channels_last(out) && !is_contiguous(out) &&
+      sym::estimate(element_count(out)) >= context.roots_worth_a_kernel())
     context.realise(rstd);
   auto shaped = [&](const Tensor& t) { return per_channel(context, t, x.rank()); };
   Affine affine{.inputs = {x, shaped(context.operand(node, mean)), shaped(rstd)}};
