@@ -160,8 +160,17 @@ int64_t load_count(const LoopNest& nest) {
   return count;
 }
 
+// Sines and their like reduce large arguments in a way of their own, for which a thread waits.
+bool has_sines(const LoopNest& nest) {
+  const auto is_sine = [](const NestInst& inst) {
+    return inst.op == Op::Sin || inst.op == Op::Cos || inst.op == Op::Tan;
+  };
+  return std::ranges::any_of(nest.phases,
+                             [&](const Phase& phase) { return std::ranges::any_of(phase.insts, is_sine); });
+}
+
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
-  int64_t elements = operand_count(nest) >= kManyOperands
+  int64_t elements = operand_count(nest) >= kManyOperands || has_sines(nest)
                          ? kElementsAThread
                          : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
   while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;

@@ -113,6 +113,7 @@ class NativeGraph : public CompiledGraph {
   }
 
   bool is_long() const override { return executable_->plan().steps.size() >= kLongPlan; }
+  bool only_replays() const override { return executable_->only_replays(); }
   bool may_refuse_sizes() const override { return !executable_->plan().positive.empty(); }
 
   runtime::DeviceGraphState device_graph_state() const override { return executable_->device_graph_state(); }

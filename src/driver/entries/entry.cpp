@@ -73,7 +73,8 @@ MemoryRange memory_of(const at::Tensor& tensor) {
 
 // The graph inputs that matches() found, for the time of a call. Their Python objects are kept alive, and the
 // tensors are borrowed from them. (A second owner of a tensor that Python alone owns costs some 100 ns and
-// needs the GIL.) Tensors that are read while the GIL is released are owned. Made and dropped with the GIL.
+// needs the GIL.) Tensors that operators read while the GIL is released are owned. Made and dropped with the
+// GIL.
 class CallInputs {
  public:
   // `owns`: by input; empty: none.
@@ -263,7 +264,8 @@ guards::Changes Entry::changes(std::span<PyObject* const> roots, const GlobalSta
 std::optional<std::vector<Ref>> Entry::run() {
   ++runs;
   const bool is_long = graph_ && graph_->is_long();
-  const CallInputs tensors_in(*capture_, owned_);
+  const std::vector<bool> none;
+  const CallInputs tensors_in(*capture_, graph_ && graph_->only_replays() ? none : owned_);
   const std::span<const int64_t> values = capture_->guards.symbol_values();
   std::vector<int64_t> symbols(values.begin(), values.end());  // other calls may run meanwhile
   for (const sym::Condition& condition : capture_->checks)

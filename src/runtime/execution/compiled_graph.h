@@ -46,6 +46,9 @@ class CompiledGraph {
   virtual bool is_long() const = 0;
   // Some sizes that the guards allow are left to eager, before anything has run.
   virtual bool may_refuse_sizes() const { return false; }
+  // The last call replayed device graphs and ran nothing else, as the next one is likely to do. No operator
+  // makes itself an owner of inputs then.
+  virtual bool only_replays() const { return false; }
   // False if the elements of input i make no difference.
   virtual bool reads(size_t /*i*/) const { return true; }
   virtual DeviceGraphState device_graph_state() const { return {}; }

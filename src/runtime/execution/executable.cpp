@@ -92,6 +92,8 @@ class Variant {
     return outputs;
   }
 
+  bool only_replays() const { return only_replays_.load(std::memory_order_relaxed); }
+
   int64_t bytes() const {
     const std::scoped_lock lock(mutex_);
     int64_t total = plan_.arena_bytes;
@@ -167,6 +169,8 @@ class Variant {
 
   void run_steps_of(Lease& lease, std::vector<at::Tensor>* owned) {
     Frame& frame = *lease.worker.frame;
+    const bool replays = lease.maker && lease.worker.replayed && frame.uses_inputs_as_given();
+    only_replays_.store(replays && lease.worker.replayed->is_all(), std::memory_order_relaxed);
     if (lease.fresh && frame.uses_inputs_as_given()) {
       UnreplayableSteps unreplayable;
       {
@@ -180,7 +184,7 @@ class Variant {
       attempts_left_.fetch_sub(1, std::memory_order_relaxed);
       const std::scoped_lock lock(mutex_);
       unreplayable_.merge(unreplayable);
-    } else if (lease.maker && lease.worker.replayed && frame.uses_inputs_as_given()) {
+    } else if (replays) {
       lease.worker.replayed->run(frame, owned);
     } else {
       frame.make_parts_of_inputs();
@@ -266,6 +270,7 @@ class Variant {
   DeviceGraphPolicy policy_;
   std::string why_no_graphs_;
   std::atomic<int64_t> calls_until_graphs_ = 0;
+  std::atomic<bool> only_replays_ = false;  // the last call
   std::atomic<int64_t> attempts_left_ = 0;  // to record the steps; 0: calls neither record nor replay
   mutable std::mutex mutex_;
   std::vector<Worker> idle_;
@@ -285,7 +290,8 @@ struct Executable::Impl {
   std::vector<at::Tensor> constants;
   ExecutableOptions options;
   std::unique_ptr<SymbolicPlan> symbolic;
-  std::shared_ptr<Variant> fixed;  // of a plan without symbols
+  std::shared_ptr<Variant> fixed;          // of a plan without symbols
+  std::atomic<bool> only_replays = false;  // the last call of a plan with symbols
   std::mutex mutex;
   struct Sized {
     std::vector<int64_t> values;
@@ -353,7 +359,10 @@ struct Executable::Impl {
     check(inputs.size() == static_cast<size_t>(plan.input_count),
           "a plan runs on as many tensors as it has inputs");
     if (fixed) return fixed->run(inputs, owned);
-    return variant_for(given)->run(inputs, owned);
+    const std::shared_ptr<Variant> variant = variant_for(given);
+    std::vector<at::Tensor> outputs = variant->run(inputs, owned);
+    only_replays.store(variant->only_replays(), std::memory_order_relaxed);
+    return outputs;
   }
 };
 
@@ -386,6 +395,10 @@ std::unique_ptr<Executable> Executable::with_plan(plan::Plan plan,
   ExecutableOptions options = impl_->options;
   options.graphs = DeviceGraphPolicy::Never;
   return std::make_unique<Executable>(std::move(plan), std::move(kernels), impl_->constants, options);
+}
+
+bool Executable::only_replays() const {
+  return impl_->fixed ? impl_->fixed->only_replays() : impl_->only_replays.load(std::memory_order_relaxed);
 }
 
 const plan::Plan& Executable::plan() const {

@@ -57,6 +57,9 @@ class Executable {
   std::unique_ptr<Executable> with_plan(plan::Plan plan,
                                         std::shared_ptr<backend::KernelLibrary> kernels) const;
 
+  // The last call replayed device graphs and ran nothing else.
+  bool only_replays() const;
+
   const plan::Plan& plan() const;
   int64_t arena_bytes() const;
   DeviceGraphState device_graph_state() const;

@@ -10,6 +10,7 @@ class ForwardingGraph : public CompiledGraph {
   Readiness readiness() override { return inner().readiness(); }
   std::exception_ptr failure() const override { return inner().failure(); }
   bool is_long() const override { return inner().is_long(); }
+  bool only_replays() const override { return inner().only_replays(); }
   bool may_refuse_sizes() const override { return inner().may_refuse_sizes(); }
   bool reads(size_t i) const override { return inner().reads(i); }
   DeviceGraphState device_graph_state() const override { return inner().device_graph_state(); }

@@ -282,17 +282,18 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
   return false;
 }
 
+bool ReplayedSteps::is_in(const std::vector<Span>& spans, size_t step) {
+  return std::ranges::any_of(
+      spans, [&](const Span& span) { return step >= span.steps.begin && step < span.steps.end; });
+}
+
 bool ReplayedSteps::uses_parts_of_inputs_outside(const std::vector<Span>& spans) const {
   const auto is_part_of_input = [&](plan::BufferId id) {
     return plan_.storages[id.index()] == plan::Storage::Input && !plan_.buffers[id.index()].parts.empty();
   };
-  const auto is_recorded = [&](size_t step) {
-    return std::ranges::any_of(
-        spans, [&](const Span& span) { return step >= span.steps.begin && step < span.steps.end; });
-  };
   for (size_t i = 0; i < plan_.steps.size(); ++i)
     if (const auto* call = std::get_if<PreparedCall>(&plan_.steps[i]))
-      if (!is_recorded(i) && std::ranges::any_of(call->buffers, is_part_of_input)) return true;
+      if (!is_in(spans, i) && std::ranges::any_of(call->buffers, is_part_of_input)) return true;
   const auto is_read = [&](const PreparedOutput& output) {
     return output.kind == graph::OutputKind::Value && is_part_of_input(output.buffer);
   };
@@ -324,6 +325,9 @@ bool ReplayedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, Unrepla
   run_steps(plan_, {next, plan_.steps.size()}, frame, owned);
   if (!is_recorded) return false;
   needs_parts_of_inputs_ = uses_parts_of_inputs_outside(spans);
+  is_all_ = true;
+  for (size_t i = 0; i < plan_.steps.size(); ++i)
+    is_all_ = is_all_ && (!is_work(plan_.steps[i]) || is_in(spans, i));
   spans_ = std::move(spans);
   log(Channel::DeviceGraphs, "{} CUDA graphs of {} steps", spans_.size(), plan_.steps.size());
   return true;

@@ -36,6 +36,8 @@ class ReplayedSteps {
   DeviceGraphMaker& maker() const { return *maker_; }
   const Arena& arena() const { return *arena_; }
   size_t span_count() const { return spans_.size(); }
+  // Precondition: record() has succeeded. No kernel is launched and no operator called beside the graphs.
+  bool is_all() const { return is_all_; }
   // Steps that are not recorded use windows on inputs: Frame::PartsOfInputs::Now.
   bool needs_parts_of_inputs() const { return needs_parts_of_inputs_; }
 
@@ -80,6 +82,7 @@ class ReplayedSteps {
   void note_unreplayable(size_t step, const std::string& reason, UnreplayableSteps& unreplayable) const;
   void enqueue(const Span& span, Frame& frame, const Observer& observer = {});
   at::Tensor new_result(plan::BufferId buffer) const;
+  static bool is_in(const std::vector<Span>& spans, size_t step);
   bool uses_parts_of_inputs_outside(const std::vector<Span>& spans) const;
   void allocate(const Span& span, Frame& frame) const;
   void find_addresses(const Span& span, const Frame& frame);
@@ -97,6 +100,7 @@ class ReplayedSteps {
   std::shared_ptr<DeviceGraphMaker> maker_;
   std::shared_ptr<const Arena> arena_;
   std::vector<Span> spans_;
+  bool is_all_ = false;
   bool needs_parts_of_inputs_ = true;
   std::vector<uintptr_t> addresses_;          // of one replay
   std::vector<GeneratorPosition> positions_;  // of one replay: where operators on the device start to draw
