@@ -75,9 +75,9 @@ def test_joined_tensors(name, dtype):
         check(function, *(tensor(*size, dtype=dtype) for size in sizes), kernels=kernels)
 
 
-@pytest.mark.parametrize("kinds", [("half", "single"), ("whole", "half"), ("truth", "whole"), ("truth", "truth"), ("half", "whole", "truth", "single")], ids=" ".join)
+@pytest.mark.parametrize("kinds", [("half", "single"), ("whole", "half"), ("truth", "whole"), ("truth", "other truth"), ("half", "whole", "truth", "single")], ids=" ".join)
 def test_joined_tensors_of_several_types(kinds):
-    tensors = {"half": tensor(9, 10, dtype=torch.float16), "single": tensor(3, 10), "whole": torch.arange(2040, 2060, device=CUDA).view(2, 10), "truth": tensor(4, 10) > 0}
+    tensors = {"half": tensor(9, 10, dtype=torch.float16), "single": tensor(3, 10), "whole": torch.arange(2040, 2060, device=CUDA).view(2, 10), "truth": tensor(4, 10) > 0, "other truth": tensor(2, 10) > 0}
     check(lambda *xs: torch.cat(xs), *(tensors[kind] for kind in kinds), kernels=1)
 
 

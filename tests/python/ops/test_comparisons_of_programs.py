@@ -56,3 +56,32 @@ def test_texts_of_errors_that_strides_decide():
     assert difference(raised("index 8 " + place.format(1)), raised("index 29 " + place.format(1))) is None
     assert difference(raised("index 8 " + place.format(1)), raised("index 8 " + place.format(0))) is not None
     assert difference(raised(folded), raised("index 8 " + place.format(1)), all_strides=False) is not None
+
+
+def of_one_input(*lines, dtype="f16"):
+    texts = [f"v{k} = {text}" for k, text in enumerate(lines)]
+    return Program(
+        seed=0, sizes=[[6, 40]], mode="no_grad", outputs=[f"v{len(lines) - 1}"], backward=[],
+        inputs=[Line(f"a0 = values(26 + call, (D[0], D[1]), {dtype}, special=True)" if dtype == "f32" else f"a0 = values(26 + call, (D[0], D[1]), {dtype})", "a0", frozenset())],
+        lines=[Line(text, text.split(" ")[0], frozenset(["a0"])) for text in texts],
+    )
+
+
+def with_error(monkeypatch, error):
+    compile = graphs.oxyfuel.compile
+    monkeypatch.setattr(graphs.oxyfuel, "compile", lambda module, **settings: lambda *args: tuple(t + error for t in compile(module, **settings)(*args)))
+
+
+@pytest.mark.parametrize(["error", "is_right"], [(0.0, True), (1e-3, True), (0.2, False)])
+def test_sums_that_cancel_are_as_exact_as_what_is_added(monkeypatch, error, is_right):
+    """The divergence of a distribution from itself is the sum of what its logarithms were rounded by, however exact the inputs are."""
+    with_error(monkeypatch, error)
+    found = graphs.check(of_one_input("F.kl_div(a0.log_softmax(-1), a0.softmax(-1), reduction='batchmean')"))
+    assert (found is None) == is_right, found
+
+
+def test_signs_of_nan_are_not_compared_and_others_are(monkeypatch):
+    program = of_one_input("torch.maximum(a0, a0).signbit().float()", dtype="f32")
+    assert graphs.check(program) is None
+    with_error(monkeypatch, 1.0)
+    assert "differ" in graphs.check(program)
