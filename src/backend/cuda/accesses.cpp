@@ -1,0 +1,54 @@
+#include "backend/cuda/accesses.h"
+
+#include <algorithm>
+
+#include "backend/cuda/launch_shape.h"
+
+namespace oxy::backend::cuda {
+
+using loop::Op;
+
+Expr extent_of(const std::vector<LoopVariable>& loops) {
+  Expr extent = 1;
+  for (const LoopVariable& l : loops) extent = extent * l.extent;
+  return extent;
+}
+
+int warps_for(int64_t elements, int64_t most) {
+  const int64_t warps = elements / (kThreadsAWarp * kElementsAThread);
+  return static_cast<int>(power_of_two(std::clamp<int64_t>(warps, 1, most)));
+}
+
+bool is_unit(const Expr& offset, const LoopVariable& l) {
+  const auto stride = stride_of(offset, l.variable);
+  return stride && *stride == Expr(1);
+}
+
+bool is_unmoved(const Expr& offset, const LoopVariable& l) {
+  const auto stride = stride_of(offset, l.variable);
+  return stride && *stride == Expr(0);
+}
+
+int64_t smallest_element(const LoopNest& nest) {
+  int64_t least = 8;
+  for (const Phase& phase : nest.phases)
+    for_each_access(nest, phase, [&](const Access& access) { least = std::min(least, access.bytes); });
+  return least;
+}
+
+int operand_count(const LoopNest& nest) {
+  int count = 0;
+  for (const Phase& phase : nest.phases) for_each_access(nest, phase, [&](const Access&) { ++count; });
+  return count;
+}
+
+int64_t load_count(const LoopNest& nest) {
+  int64_t count = 0;
+  for (const Phase& phase : nest.phases)
+    count += std::ranges::count_if(phase.insts, [&](const NestInst& inst) {
+      return inst.op == Op::Load && nest.arrays[inst.buffer].kind == ArrayKind::Parameter;
+    });
+  return count;
+}
+
+}  // namespace oxy::backend::cuda
