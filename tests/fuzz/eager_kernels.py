@@ -110,6 +110,20 @@ class SumsInOrder(TorchDispatchMode):
         return total if operator in sums else total / (args[0].numel() // max(total.numel(), 1))
 
 
+class NarrowDraws(TorchDispatchMode):
+    """Eager that draws random numbers of float64 as it draws those of float32."""
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        aten = torch.ops.aten
+        if operator in (aten.normal_.default, aten.uniform_.default, aten.exponential_.default) and args[0].dtype == torch.float64:
+            return args[0].copy_(operator(args[0].float(), *args[1:], **kwargs))
+        made = (aten.rand_like.default, aten.randn_like.default, aten.randn.default, aten.rand.default)
+        if operator in made and (kwargs.get("dtype") or (args[0].dtype if isinstance(args[0], torch.Tensor) else torch.get_default_dtype())) == torch.float64:
+            return operator(*args, **{**kwargs, "dtype": torch.float32}).double()
+        return operator(*args, **kwargs)
+
+
 class _Rounded(torch.autograd.Function):
     """The tensor with a random relative error, and its gradient with another one."""
 

@@ -67,11 +67,11 @@ def _layout(tensor):
 
 
 MOVED_RUNS = 8  # of eager, with inputs about the same
-HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}  # the coarser one first
+COARSE = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, ".float()": torch.float32}  # the coarser ones first
 
 
-def _observe(program, namespace, function, weights, arguments):
-    """The observation of a call and its backward passes, and the program's line that raised."""
+def _observe(program, namespace, function, weights, arguments, limited=contextlib.nullcontext):
+    """The observation of a call and its backward passes, which run inside of `limited()`, and the program's line that raised."""
     line = None
     leaves = [t for t in weights if t.requires_grad] + namespace["leaves"]
     for leaf in leaves:
@@ -80,13 +80,15 @@ def _observe(program, namespace, function, weights, arguments):
     def call(weights, *arguments):
         nonlocal line
         try:
-            outputs = function(*arguments)
+            with limited():
+                outputs = function(*arguments)
         except Exception as error:
             line = raising_line(error, program.seed)
             raise
         if not program.backward:
             return outputs
-        gradients = namespace["backward"](outputs, leaves)
+        with limited():
+            gradients = namespace["backward"](outputs, leaves)
         given = len(gradients) - len(leaves)
         layouts = [_layout(g) for g in gradients[given:] if g is not None]
         # They may share memory or not. Some without elements are the leaf itself.
@@ -119,15 +121,26 @@ def _default_float64():
         torch.set_default_dtype(default)
 
 
-def _without_bits(program):
-    """The program with no line that looks at the bits of a number, which float64 has others of."""
-    return dataclasses.replace(program, lines=[dataclasses.replace(line, text=line.text.replace(".view(i32).view(f32)", "")) for line in program.lines])
+def _in_wide_types(program):
+    """The program without methods that name narrow types, and with no line that looks at bits, which float64 has others of."""
+
+    def wide(text):
+        return text.replace(".view(i32).view(f32)", "").replace(".float()", ".double()")
+
+    return dataclasses.replace(program, lines=[dataclasses.replace(line, text=wide(line.text)) for line in program.lines])
 
 
-def _in_float64(program, call, noise=0.0):
+RANDOM = ("normal_", "uniform_", "rand_like", "randn", "bernoulli", "gumbel", "dropout", "rrelu")
+
+
+def _draws(program):
+    return any(word in line.text for line in program.lines for word in RANDOM)
+
+
+def _in_float64(program, call, noise=0.0, draws=contextlib.nullcontext):
     """The same call with every floating point type replaced by float64, the default one too, the inputs and the steps of
-    norms off by a relative error of `noise`."""
-    namespace = load(_without_bits(program))
+    norms off by a relative error of `noise`. `draws()`: how random numbers are drawn."""
+    namespace = load(_in_wide_types(program))
     values = namespace["values"]
 
     def noisy(seed, shape, dtype, special=False):
@@ -137,7 +150,7 @@ def _in_float64(program, call, noise=0.0):
         return made
 
     namespace.update(f32=torch.float64, bf16=torch.float64, f16=torch.float64, values=noisy)
-    with _default_float64(), eager_kernels.norms_with_rounding(noise) if noise else contextlib.nullcontext():
+    with _default_float64(), draws(), eager_kernels.norms_with_rounding(noise) if noise else contextlib.nullcontext():
         return _observed_or_none(program, namespace, call)
 
 
@@ -149,12 +162,12 @@ def _moved_by_a_bit(tensor, seed):
     return (tensor.double() * (1 + 0.75 * torch.finfo(tensor.dtype).eps * steps)).to(tensor.dtype)
 
 
-def _with_moved_inputs(program, call, trial):
+def _with_moved_inputs(program, call, trial, draws=contextlib.nullcontext):
     """The call in eager with its inputs moved by a bit, in the program's types and in float64: what differs is rounding.
     Every second trial adds in the order of a plain loop."""
     inputs = [dataclasses.replace(line, text=re.sub(r"\bvalues\(", "moved(", FLOATING.sub(r"own_\1", line.text))) for line in program.inputs]
     moved_program = dataclasses.replace(program, inputs=inputs)
-    own, exact = load(moved_program), load(_without_bits(moved_program))
+    own, exact = load(moved_program), load(_in_wide_types(moved_program))
     values = own["values"]
 
     def moved(seed, shape, dtype, special=False):
@@ -169,7 +182,7 @@ def _with_moved_inputs(program, call, trial):
     exact.update(types, moved=moved_and_widened, f32=torch.float64, bf16=torch.float64, f16=torch.float64)
     with eager_kernels.SumsInOrder() if trial % 2 else contextlib.nullcontext():
         in_own_types = _observed_or_none(moved_program, own, call)
-    with _default_float64():
+    with _default_float64(), draws():
         return in_own_types, _observed_or_none(moved_program, exact, call)
 
 
@@ -179,7 +192,7 @@ def _in_other_orders(program, call):
         return _observed_or_none(program, load(program), call)
 
 
-def _as_other_kernels(program, call, actual, half):
+def _as_other_kernels(program, call, actual, coarsest):
     """Whether the values are those of the kernels that eager would have chosen for another layout."""
     text = " ".join(line.text for line in program.lines)
     if not program.backward or not any(name in text for name in eager_kernels.OTHERS):
@@ -192,7 +205,7 @@ def _as_other_kernels(program, call, actual, half):
     if any(len(tree) != len(trees[0]) for tree in trees):
         return False
     return all(
-        left.shape == right.shape and value_difference(left.detach(), right.detach(), *[t.detach() for t in others], coarsest=half) is None
+        left.shape == right.shape and value_difference(left.detach(), right.detach(), *[t.detach() for t in others], coarsest=coarsest) is None
         for left, right, *others in zip(*trees)
     )
 
@@ -284,12 +297,12 @@ def check(program, ignore_rounding=True):
         eager = compiled = None
         for call in range(len(program.sizes)):
             try:
-                _prepare(program, namespace, call)
+                with limited_memory():
+                    _prepare(program, namespace, call)
             except Exception:
                 continue  # there are no such inputs, such as indices into nothing
             eager, weights, arguments = _prepare(program, namespace, call, eager)
-            with limited_memory():
-                expected, line = _observe(program, namespace, eager, weights, arguments)
+            expected, line = _observe(program, namespace, eager, weights, arguments, limited_memory)
             if ran_out_of_memory(expected.raised):
                 continue
             if expected.raised and expected.raised[0] in ("NameError", "KeyError", "UnboundLocalError"):
@@ -306,13 +319,18 @@ def check(program, ignore_rounding=True):
             found = difference(expected, actual, with_layout=outputs, all_strides=all_strides)
             if found and expected.raised is None and actual.raised is None:
                 texts = [line.text for line in (*program.inputs, *program.lines)]
-                half = next((dtype for name, dtype in HALVES.items() if any(name in text for text in texts)), None)
-                exact, tolerated = _in_float64(program, call), {"with_layout": outputs, "all_strides": all_strides, "coarsest": half}
-                found = difference(expected, actual, exact, **tolerated)
-                if found and "values differ" in found:
-                    noise = errors_of_eager(_with_moved_inputs(program, call, trial) for trial in range(MOVED_RUNS))
-                    found = difference(expected, actual, exact, **tolerated, noise=noise)
-                if found and "values differ" in found and _as_other_kernels(program, call, actual, half):
+                coarsest = next((dtype for name, dtype in COARSE.items() if any(name in text for text in texts)), None)
+                tolerated = {"with_layout": outputs, "all_strides": all_strides, "coarsest": coarsest}
+                # Random numbers of float64 are others. Which type the program draws is not known.
+                for draws in (contextlib.nullcontext, eager_kernels.NarrowDraws)[: 1 + _draws(program)]:
+                    exact = _in_float64(program, call, draws=draws)
+                    found = difference(expected, actual, exact, **tolerated)
+                    if found and "values differ" in found:
+                        noise = errors_of_eager(_with_moved_inputs(program, call, trial, draws) for trial in range(MOVED_RUNS))
+                        found = difference(expected, actual, exact, **tolerated, noise=noise)
+                    if not found or "values differ" not in found:
+                        break
+                if found and "values differ" in found and _as_other_kernels(program, call, actual, coarsest):
                     found = None
                 if found and "values differ" in found and ignore_rounding and _ill_conditioned(program, call, expected, actual):
                     found = None

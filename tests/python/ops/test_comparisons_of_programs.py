@@ -119,6 +119,28 @@ def test_a_well_conditioned_sum_has_no_excuse(monkeypatch):
     assert "differ" in graphs.check(program)
 
 
+def test_what_the_program_rounds_to_float32_has_its_errors(monkeypatch):
+    program = program_of(["a0 = values(3, (8, 5), i64)", "a1 = values(4, (7, 5), f32)", "a2 = values(5, (8, 7), f64)"], ["v0 = F.linear(a0.float(), a1).tanh()", "v1 = torch.hypot(v0, a2)"])
+    assert not graphs._in_float64(program, 0).raised
+    for error, found in ((1e-6, False), (1e-3, True)):
+        compiled_as(monkeypatch, lambda t, error=error: t * (1 + error))
+        assert bool(graphs.check(program)) == found
+
+
+def test_random_numbers_of_float64_may_be_those_of_float32(monkeypatch):
+    program = program_of(["a0 = values(3, (8, 5), f32)", "a1 = values(4, (7, 5), f32, special=True)"], ["v0 = torch.zeros_like(a0)", "v1 = F.gelu(F.linear(v0.normal_(), a1))"])
+    assert graphs.check(program) is None
+    compiled_as(monkeypatch, lambda t: t.nan_to_num(0, 0, 0))
+    assert "differ" in graphs.check(program)
+    for draw in (lambda t: torch.empty_like(t).normal_(), lambda t: torch.empty_like(t).uniform_(), torch.rand_like, torch.randn_like, lambda t: torch.randn(3, 4, dtype=t.dtype)):
+        torch.manual_seed(0)
+        narrow = draw(torch.zeros(20))
+        with eager_kernels.NarrowDraws():
+            torch.manual_seed(0)
+            wide = draw(torch.zeros(20, dtype=torch.float64))
+        assert wide.dtype == torch.float64 and torch.equal(wide, narrow.double())
+
+
 def test_sums_in_order_are_sums():
     tensor = torch.rand(5, 300, 7, dtype=torch.float64)
     for sum in (lambda t: t.sum(), lambda t: t.sum(1), lambda t: t.sum((0, 2), keepdim=True), lambda t: t.mean((0, -1)), lambda t: t.mean(), lambda t: t[0, :0].sum(), lambda t: t.sum(0, dtype=torch.float32),
