@@ -250,6 +250,18 @@ const SymbolicNode& ours(const c10::SymNodeImpl* node) {
 
 }  // namespace
 
+std::optional<bool> Symbols::decide_layout(const Condition& question) {
+  const std::optional<bool> answer = environment.hint(question);
+  if (answer) environment.promise(*answer ? question : !question, where ? where() : "");
+  return answer;
+}
+
+void Symbols::fix_ones() {
+  for (const sym::Symbol& symbol : environment.symbols())
+    if (symbol.kind == sym::SymbolKind::Size) decide_layout(sym::equal(symbol.variable, 1));
+  needs_exact_ones = true;
+}
+
 c10::SymInt to_torch(const SymbolsPointer& symbols, const Expr& e) {
   if (const auto value = e.as_constant()) return *value;
   return c10::SymInt(SymNode(c10::make_intrusive<SymbolicNode>(symbols, e)));

@@ -21,6 +21,7 @@
 #include <c10/core/SymNodeImpl.h>
 
 #include <memory>
+#include <optional>
 
 #include "sym/environment/shape_environment.h"
 
@@ -31,6 +32,13 @@ struct Symbols {
   sym::ShapeEnvironment environment;
   sym::Locate where;              // the user's line of now
   bool needs_exact_ones = false;  // ops::SizeQuestions::need_exact_ones() was called
+
+  // Which of two layouts there is: the answer of the values at hand, as a guard that contradicts no mark.
+  // Nothing if there are none.
+  std::optional<bool> decide_layout(const sym::Condition& question);
+  // For where strides of dimensions of size 1 have to be eager's: which sizes are 1 becomes a guard, and
+  // these are numbers from the beginning of the next recording.
+  void fix_ones();
 };
 using SymbolsPointer = std::shared_ptr<Symbols>;
 

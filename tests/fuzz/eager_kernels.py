@@ -4,7 +4,6 @@ import contextlib
 
 import torch
 from torch.nn import functional
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6", "elu", "celu", "selu")  # with gradients at NaN that eager's vectorised kernels do not give
@@ -78,6 +77,53 @@ def other_orders():
             setattr(torch, name, function)
 
 
+def _summed(rows):
+    total = torch.zeros_like(rows[0])
+    for row in rows:
+        total = total + row
+    return total
+
+
+def _sum_in_order(tensor, dimensions=None, keepdim=False, dtype=None):
+    """The sum of one element after the other, or of sixteen such sums if there are many."""
+    dtype = dtype or tensor.dtype
+    dimensions = [d % max(tensor.dim(), 1) for d in dimensions or range(tensor.dim())]
+    wide = tensor.to(torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype)
+    kept = [d for d in range(tensor.dim()) if d not in dimensions]
+    rows = wide.permute([*dimensions, *kept]).reshape(-1, *(tensor.shape[d] for d in kept))
+    if len(rows) > 1024:
+        rows = torch.cat([rows, rows.new_zeros(-len(rows) % 16, *rows.shape[1:])])
+        rows = _summed(rows.reshape(-1, 16, *rows.shape[1:]))
+    total = _summed(rows).to(dtype)
+    return total.reshape([1 if d in dimensions else size for d, size in enumerate(tensor.shape)]) if keepdim else total
+
+
+class SumsInOrder(TorchDispatchMode):
+    """Eager whose sums add one element after the other, as a plain loop does: eager's own halves have smaller errors."""
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        sums = (torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList)
+        means = (torch.ops.aten.mean.default, torch.ops.aten.mean.dim)
+        if operator not in (*sums, *means) or not args[0].is_floating_point() or not args[0].numel():
+            return operator(*args, **kwargs or {})
+        total = _sum_in_order(*args, **kwargs or {})
+        return total if operator in sums else total / (args[0].numel() // max(total.numel(), 1))
+
+
+class NarrowDraws(TorchDispatchMode):
+    """Eager that draws random numbers of float64 as it draws those of float32."""
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        aten = torch.ops.aten
+        if operator in (aten.normal_.default, aten.uniform_.default, aten.exponential_.default) and args[0].dtype == torch.float64:
+            return args[0].copy_(operator(args[0].float(), *args[1:], **kwargs))
+        made = (aten.rand_like.default, aten.randn_like.default, aten.randn.default, aten.rand.default)
+        if operator in made and (kwargs.get("dtype") or (args[0].dtype if isinstance(args[0], torch.Tensor) else torch.get_default_dtype())) == torch.float64:
+            return operator(*args, **{**kwargs, "dtype": torch.float32}).double()
+        return operator(*args, **kwargs)
+
+
 class _Rounded(torch.autograd.Function):
     """The tensor with a random relative error, and its gradient with another one."""
 
@@ -127,29 +173,3 @@ def norms_with_rounding(error):
         yield
     finally:
         functional.layer_norm, functional.group_norm = eager
-
-
-# Operators whose results are elements of their operands: nothing is rounded.
-EXACT = ("clone", "_to_copy", "copy_", "gather", "index", "index_select", "take", "cat", "stack", "where", "fill_", "zero_", "roll", "flip",
-         "repeat", "embedding", "constant_pad_nd", "masked_fill", "masked_fill_", "masked_select", "scatter", "maximum", "minimum", "amax", "amin",
-         "max", "min", "sort", "topk", "abs", "neg", "sign", "sgn", "heaviside", "relu", "relu_", "floor", "ceil", "round", "trunc", "full", "ones", "zeros", "empty",
-         "empty_like", "full_like", "ones_like", "zeros_like", "scalar_tensor", "lift_fresh_copy", "index_put_", "_index_put_impl_")
-
-
-class Roundings(TorchDispatchMode):
-    """Results of operators in float64, those of backward passes among them, have a relative error of `error`."""
-
-    def __init__(self, error):
-        super().__init__()
-        self.error = error
-
-    def __torch_dispatch__(self, operator, types, arguments=(), keywords=None):
-        results = operator(*arguments, **(keywords or {}))
-        schema = operator._schema
-        is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
-        if is_view or schema.name.removeprefix("aten::") in EXACT:
-            return results
-        for result in pytree.tree_leaves(results):
-            if isinstance(result, torch.Tensor) and result.dtype == torch.float64 and result.layout == torch.strided:
-                result.mul_(1 + self.error * torch.randn(result.shape, dtype=result.dtype))
-        return results

@@ -3,7 +3,7 @@
 `observe` runs a function; `difference` compares the run in eager with the compiled one: results (types, dtypes,
 shapes, strides, values, what shares memory with what), what became of the arguments, exceptions with their text.
 Values of floating point may be off by rounding: by what their type allows, or by twice eager's own error against the
-same call in float64.
+same call in float64, here or for inputs that are about the same.
 """
 
 import dataclasses
@@ -99,12 +99,13 @@ def _first_lines(text):
     return text.strip().split("\n")[0][:300]
 
 
-def difference(expected, actual, reference=None, single=False, with_layout=None, all_strides=True, coarsest=None):
+def difference(expected, actual, reference=None, single=False, with_layout=None, all_strides=True, coarsest=None, noise=None):
     """The first thing in which two observations differ, in words, or None. ``reference``: the call in float64.
 
     ``single``: the function is one operator, and what a failed one has written so far is undefined. ``with_layout``:
     so many of the results must have eager's strides; none: all. Without ``all_strides`` those of dimensions of size 1
     may differ. ``coarsest``: a type that values were rounded to on the way; it counts where there is no reference.
+    ``noise``: eager's errors for inputs that are about the same, of the arguments and of the results (`errors_of_eager`).
     """
     if (expected.raised is None) != (actual.raised is None):
         return f"eager {_outcome(expected)}, compiled {_outcome(actual)}"
@@ -120,8 +121,9 @@ def difference(expected, actual, reference=None, single=False, with_layout=None,
     references = [None] * len(expected.inputs)
     if reference is not None and reference.raised is None and len(reference.inputs) == len(references):
         references = reference.inputs
-    for i, (a, b, r) in enumerate(zip(expected.inputs, actual.inputs, references)):
-        found = tensor_difference(a, b, r, coarsest=coarsest)
+    noise = noise or ([0.0] * len(references), [0.0] * len(pytree.tree_leaves(expected.value)))
+    for i, (a, b, r, n) in enumerate(zip(expected.inputs, actual.inputs, references, noise[0])):
+        found = tensor_difference(a, b, r, coarsest=coarsest, noise=n)
         if found:
             return f"argument {i} afterwards: {found}"
     if expected.raised:
@@ -135,21 +137,53 @@ def difference(expected, actual, reference=None, single=False, with_layout=None,
         leaves, spec = pytree.tree_flatten(reference.value)
         if spec == left_spec:
             references = leaves
-    for i, (a, b, r) in enumerate(zip(left, right, references)):
-        found = leaf_difference(a, b, r, with_layout is None or i < with_layout, all_strides, coarsest)
+    for i, (a, b, r, n) in enumerate(zip(left, right, references, noise[1])):
+        found = leaf_difference(a, b, r, with_layout is None or i < with_layout, all_strides, coarsest, n)
         if found:
             return f"result {i}: {found}"
     return alias_difference(expected, actual, left, right, with_layout)
 
 
+def errors_of_eager(runs):
+    """The largest error of eager for each tensor among the arguments and the leaves of the results.
+
+    ``runs``: observations in eager, each with that of the same call in float64. Where an exact sum is 0, one run may come
+    close to it by chance; several tell how far off such a sum is. None: no run tells.
+    """
+    worst = None
+    for own, exact in runs:
+        if own is None or exact is None or own.raised or exact.raised:
+            continue
+        trees = [(o.inputs, pytree.tree_leaves(o.value)) for o in (own, exact)]
+        if [len(part) for part in trees[0]] != [len(part) for part in trees[1]]:
+            continue
+        errors = [[_error(a, b) for a, b in zip(*parts)] for parts in zip(*trees)]
+        if worst is None:
+            worst = errors
+        elif [len(part) for part in errors] == [len(part) for part in worst]:
+            worst = [[max(pair) for pair in zip(*parts)] for parts in zip(worst, errors)]
+    return worst
+
+
+def _error(value, exact):
+    if not (isinstance(value, torch.Tensor) and isinstance(exact, torch.Tensor) and value.dtype.is_floating_point):
+        return 0.0
+    if value.layout != torch.strided or exact.layout != torch.strided or value.shape != exact.shape or not exact.dtype.is_floating_point:
+        return 0.0
+    off = (value.detach().double() - exact.detach().double()).abs()
+    off = off[off.isfinite()]
+    return off.max().item() if off.numel() else 0.0
+
+
 def saves_more(expected, actual):
     """Whether eager's backward pass lacks a tensor that the compiled one computes again or does not need (docs/limits.md).
 
-    Then a later pass may be the first that raises. Checkpoints of eager raise where less is saved the second time.
+    Then a later pass may be the first that raises. A checkpoint of eager lacks one if its function runs once more after
+    `requires_grad` of an argument has changed.
     """
-    written, spent = "one of the variables needed for gradient", "Trying to backward through the graph a second time"
-    if expected.raised and expected.raised[0] == "CheckpointError":
+    if expected.raised is not None and expected.raised[0] == "CheckpointError":
         return actual.raised is None
+    written, spent = "one of the variables needed for gradient", "Trying to backward through the graph a second time"
     if expected.raised is None or not expected.raised[1].startswith((written, spent)):
         return False
     return actual.raised is None or expected.raised[1].startswith(written) and actual.raised[1].startswith(spent)
@@ -161,11 +195,11 @@ def _outcome(observation):
     return "returned"
 
 
-def leaf_difference(expected, actual, reference, layout=True, all_strides=True, coarsest=None):
+def leaf_difference(expected, actual, reference, layout=True, all_strides=True, coarsest=None, noise=0.0):
     if type(expected) is not type(actual):
         return f"{type(expected).__name__} in eager, {type(actual).__name__} compiled"
     if isinstance(expected, torch.Tensor):
-        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None, layout, all_strides, coarsest)
+        return tensor_difference(expected, actual, reference if isinstance(reference, torch.Tensor) else None, layout, all_strides, coarsest, noise)
     if isinstance(expected, float):
         same = expected == actual or math.isclose(expected, actual, rel_tol=1e-4) or expected != expected and actual != actual
     else:
@@ -177,7 +211,7 @@ def _strides(tensor, all_strides):
     return [stride for stride, size in zip(tensor.stride(), tensor.shape) if all_strides or size > 1]
 
 
-def tensor_difference(expected, actual, reference=None, layout=True, all_strides=True, coarsest=None):
+def tensor_difference(expected, actual, reference=None, layout=True, all_strides=True, coarsest=None, noise=0.0):
     for name in ("dtype", "shape", "layout", "device", "requires_grad"):
         if getattr(expected, name) != getattr(actual, name):
             return f"{name} {getattr(expected, name)} in eager, {getattr(actual, name)} compiled"
@@ -190,10 +224,10 @@ def tensor_difference(expected, actual, reference=None, layout=True, all_strides
         expected, actual = expected.dequantize(), actual.dequantize()
     if layout and expected.numel() and _strides(expected, all_strides) != _strides(actual, all_strides):
         return f"shape {tuple(expected.shape)}: strides {expected.stride()} in eager, {actual.stride()} compiled"
-    return value_difference(expected.detach(), actual.detach(), None if reference is None else reference.detach(), coarsest)
+    return value_difference(expected.detach(), actual.detach(), None if reference is None else reference.detach(), coarsest, noise)
 
 
-def value_difference(expected, actual, reference=None, coarsest=None):
+def value_difference(expected, actual, reference=None, coarsest=None, noise=0.0):
     if expected.numel() == 0:
         return None
     dtype = expected.dtype
@@ -219,7 +253,7 @@ def value_difference(expected, actual, reference=None, coarsest=None):
         finite = reference.isfinite() & expected.isfinite() & actual.isfinite()
         scale = reference[finite].abs().max().item() if finite.any() else 0.0
         eager_error = (expected - reference)[finite].abs().max().item() if finite.any() else 0.0
-        allowed = 2 * eager_error + absolute * scale * 0.1
+        allowed = 2 * max(eager_error, noise) + absolute * scale * 0.1
         near = finite & ((actual - reference).abs() <= allowed)
         # Overflow depends on the order of operations where the exact value is at the limit of the type.
         limit = torch.finfo(dtype).max

@@ -199,7 +199,23 @@ class Scheduler {
         plan::Storage& storage = placements_[output.view.buffer].storage;
         if (storage == plan::Storage::Arena) storage = plan::Storage::Output;
       }
+    keep_shown_memory();
     mark_extern_owned();
+  }
+
+  // The result of a view that is called shows the memory of its argument for as long as somebody holds it. So
+  // that memory is no part of the arena, and nothing takes it over.
+  void keep_shown_memory() {
+    for (const loop::Step& step : program_.steps) {
+      const auto* call = std::get_if<loop::ExternCall>(&step);
+      if (!call || !call->op || !call->op->is_view()) continue;
+      for_each_view(*call, [&](const loop::BufferView& view) {
+        if (view.buffer == kNoBuffer) return;
+        Placement& placement = placements_[view.buffer];
+        placement.last = kEnd;
+        if (placement.storage == plan::Storage::Arena) placement.storage = plan::Storage::Output;
+      });
+    }
   }
 
   // Results of calls that cannot fill given memory, or whose sizes are known only afterwards, stay with the

@@ -369,6 +369,7 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
     interpreter.capture->torch_program = interpreter.torch_calls->finish(outputs);
     interpreter.capture->torch_problem = interpreter.torch_calls->problem();
   }
+  if (end == EndKind::Break) interpreter.recorder.guard_formats(outputs);
   const bool needs_backward = requires_grad && !interpreter.capture->torch_program;
   if (needs_backward) {
     autograd::DifferentiableRecording recorded =

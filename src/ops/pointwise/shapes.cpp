@@ -322,9 +322,13 @@ Metas ldexp(const ShapeContext& context) {
   of_power.add_tensor(context.tensor(1));
   const TensorMeta power =
       contiguous_meta(of_power.result(), context.tensor(1).device, context.tensor(1).sizes);
-  // Some releases take the power of an integer in the type of `self`.
-  if (is_floating(self.dtype) && !is_floating(context.tensor(1).dtype) && power.dtype != self.dtype)
-    not_covered(context, "integers with elements of this type");
+  // Some releases take the power of an integer in the type of `self`, and follow the order of its strides
+  // there and where `self` is in half precision.
+  const bool has_integers = is_floating(self.dtype) && !is_floating(context.tensor(1).dtype);
+  const bool is_half = self.dtype == DType::Float16 || self.dtype == DType::BFloat16;
+  if (has_integers && power.dtype != self.dtype) not_covered(context, "integers with elements of this type");
+  if ((has_integers || is_half) && !is_contiguous(context.tensor(1)))
+    not_covered(context, "an exponent that is not contiguous");
   Promotion promotion(context.default_dtype());
   promotion.add_tensor(self);
   promotion.add_tensor(power);

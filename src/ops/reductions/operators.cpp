@@ -33,7 +33,7 @@ Family reduction_operators() {
       {.name = "aten::nansum",
        .schema = "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
                  "-> Tensor",
-       .shape = shapes::sum,
+       .shape = shapes::nansum,
        .decompose = composed(decompositions::nansum)},
       {.name = "aten::mean",
        .schema = "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",

@@ -87,6 +87,12 @@ Metas sum(const ShapeContext& context) {
   return {reduce(context, asked_dtype(context).value_or(is_whole(own) ? DType::Int64 : own))};
 }
 
+Metas nansum(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (is_complex(self.dtype) && is_on_host(self.device)) refused_by_eager(context, "complex numbers");
+  return sum(context);
+}
+
 Metas mean(const ShapeContext& context) {
   const DType dtype = asked_dtype(context).value_or(context.tensor(0).dtype);
   if (is_whole(dtype)) not_covered(context, "the mean of integers");

@@ -7,6 +7,7 @@ namespace oxy::ops::shapes {
 
 // (self, *, dtype) or (self, dim, keepdim, dtype). Integers and Bool are summed as Int64.
 Metas sum(const ShapeContext& context);
+Metas nansum(const ShapeContext& context);
 Metas mean(const ShapeContext& context);
 Metas extremum(const ShapeContext& context);  // amax, amin, max, min: (self[, dim, keepdim]), keeps the type
 Metas extremum_with_index(const ShapeContext& context);  // (self, dim, keepdim) -> values, indices

@@ -6,14 +6,17 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/nonzero.h>
+#include <ATen/ops/take_along_dim.h>
 #include <ATen/ops/zeros.h>
 
 #include <vector>
 
 #include "trace/composites/composites.h"
 #include "trace/session/session.h"
+#include "trace/tensors/dispatch_key.h"
 #include "trace/tensors/trace_tensor.h"
 
 namespace oxy::trace {
@@ -40,6 +43,21 @@ void one_hot(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   stack->emplace_back(result);
 }
 
+// Whether this release of PyTorch wraps indices of take_along_dim() that are out of range. It computes new
+// ones then, and its backward pass reads those, whatever becomes of the given ones.
+bool wraps_indices() {
+  static const bool wraps = [] {
+    const c10::impl::ExcludeDispatchKeyGuard below(kKeysOfTracing);
+    try {
+      at::take_along_dim(at::zeros({1}), at::full({1}, -1, at::kLong), 0);
+      return true;
+    } catch (const c10::Error&) {
+      return false;
+    }
+  }();
+  return wraps;
+}
+
 // take_along_dim(self, indices, dim)
 void take_along_dim(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
@@ -53,7 +71,9 @@ void take_along_dim(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     sizes[static_cast<size_t>(dim)] = tensor.sym_size(dim);
     return tensor.expand_symint(at::infer_size_symdimvector(sizes, tensor.sym_sizes()));
   };
-  const at::Tensor result = broadcast(self, indices).gather(dim, broadcast(indices, self));
+  at::Tensor places = broadcast(indices, self);
+  if (wraps_indices()) places = places.remainder(c10::Scalar(self.sym_size(dim)));
+  const at::Tensor result = broadcast(self, indices).gather(dim, places);
   torch::jit::drop(*stack, 3);
   stack->emplace_back(result);
 }

@@ -58,10 +58,8 @@ class Questions final : public ops::SizeQuestions {
     return symbols_.environment.check(condition, symbols_.where) != sym::Checked::Fails;
   }
   bool decide_layout(const sym::Condition& question) const override {
-    const std::optional<bool> answer = symbols_.environment.hint(question);
-    if (!answer) return decide(question);
-    symbols_.environment.promise(*answer ? question : !question, symbols_.where ? symbols_.where() : "");
-    return *answer;
+    const std::optional<bool> answer = symbols_.decide_layout(question);
+    return answer ? *answer : decide(question);
   }
   void need_exact_ones() const override { symbols_.needs_exact_ones = true; }
   std::optional<bool> generally(const sym::Condition& question) const override {

@@ -14,6 +14,7 @@
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/autograd_node.h"
+#include "trace/metadata/formats_of_results.h"
 #include "trace/metadata/unread_results.h"
 #include "trace/recorder/dispatch.h"
 #include "trace/session/copies.h"
@@ -316,6 +317,10 @@ void note_relations(Session& session, const std::vector<at::Tensor>& outputs) {
 }
 
 }  // namespace
+
+void Recorder::guard_formats(const std::vector<PyObject*>& outputs) const {
+  trace::guard_formats(*session_, unpack(outputs));
+}
 
 Recording Recorder::finish(const std::vector<PyObject*>& outputs) {
   return finish(outputs, [](Session& session, const std::vector<at::Tensor>& tensors) {

@@ -106,6 +106,8 @@ class Recorder {
    private:
     bool was_on_;
   };
+  // Asks what the rest of a program has to know of the layouts of these tensors, which are to be outputs.
+  void guard_formats(const std::vector<PyObject*>& outputs) const;
   // Ends the recording. `outputs`: trace tensors, or real ones, which become constants. Writes and views stay
   // as recorded: functionalise() makes the graph functional. Throws Unsupported if a result cannot be an
   // output.

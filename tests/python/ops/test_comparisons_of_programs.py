@@ -1,9 +1,13 @@
 """What the comparison of random programs takes for right although eager has another answer, and what not."""
 
+import dataclasses
+import re
+
 import pytest
 import torch
-from observation import Observation, difference, value_difference
+from observation import Observation, difference, errors_of_eager, saves_more, value_difference
 
+import eager_kernels
 import graphs
 from program import Line, Program
 
@@ -58,30 +62,145 @@ def test_texts_of_errors_that_strides_decide():
     assert difference(raised(folded), raised("index 8 " + place.format(1)), all_strides=False) is not None
 
 
-def of_one_input(*lines, dtype="f16"):
-    texts = [f"v{k} = {text}" for k, text in enumerate(lines)]
-    return Program(
-        seed=0, sizes=[[6, 40]], mode="no_grad", outputs=[f"v{len(lines) - 1}"], backward=[],
-        inputs=[Line(f"a0 = values(26 + call, (D[0], D[1]), {dtype}, special=True)" if dtype == "f32" else f"a0 = values(26 + call, (D[0], D[1]), {dtype})", "a0", frozenset())],
-        lines=[Line(text, text.split(" ")[0], frozenset(["a0"])) for text in texts],
-    )
+# --- sums that cancel
 
 
-def with_error(monkeypatch, error):
-    compile = graphs.oxyfuel.compile
-    monkeypatch.setattr(graphs.oxyfuel, "compile", lambda module, **settings: lambda *args: tuple(t + error for t in compile(module, **settings)(*args)))
+def program_of(inputs, lines, sizes=([1],), mode="no_grad", backward=(), dynamic=None):
+    def line(text):
+        return Line(text, text.split(" = ")[0], frozenset(re.findall(r"\b[av]\d+\b", text.split(" = ")[1])))
+
+    return Program(seed=0, sizes=list(sizes), inputs=[line(i) for i in inputs], lines=[line(i) for i in lines], outputs=[lines[-1].split(" = ")[0]], mode=mode, backward=list(backward), dynamic=dynamic)
 
 
-@pytest.mark.parametrize(["error", "is_right"], [(0.0, True), (1e-3, True), (0.2, False)])
-def test_sums_that_cancel_are_as_exact_as_what_is_added(monkeypatch, error, is_right):
-    """The divergence of a distribution from itself is the sum of what its logarithms were rounded by, however exact the inputs are."""
-    with_error(monkeypatch, error)
-    found = graphs.check(of_one_input("F.kl_div(a0.log_softmax(-1), a0.softmax(-1), reduction='batchmean')"))
-    assert (found is None) == is_right, found
+CANCELLING = {
+    "what a norm centres": (["a0 = values(3, (40, 9, 31), f32)"], ["v0 = F.batch_norm(a0, None, None, training=True)", "v1 = (v0 + v0).sum().item() + v0"], 2e-3),
+    "a divergence of equals": (["a0 = values(3, (100, 100), bf16)"], ["v0 = F.kl_div(a0.log_softmax(-1), a0.softmax(-1), reduction='batchmean')"], 0.1),
+    "a norm of nearly equal numbers": (["a0 = values(3, (129, 65, 65), f32)"], ["v0 = F.cosine_similarity(a0, a0 + 1, 0)", "v1 = F.batch_norm(v0, None, None, training=True)"], 2e-3),
+}
 
 
-def test_signs_of_nan_are_not_compared_and_others_are(monkeypatch):
-    program = of_one_input("torch.maximum(a0, a0).signbit().float()", dtype="f32")
+def compiled_as(monkeypatch, function):
+    """The compiled program gives what `function` makes of eager's results."""
+    monkeypatch.setattr(graphs.oxyfuel, "compile", lambda module, **settings: lambda *args: tuple(function(t) for t in module(*args)))
+
+
+def on_other_path(monkeypatch, error):
+    """The compiled program gives the exact result, and `error` of the largest element on top: no better luck, and no worse, than a sum has."""
+    monkeypatch.setattr(graphs.oxyfuel, "compile", lambda module, **settings: lambda *args: in_double(module, args, error))
+
+
+def in_double(module, args, error):
+    own = module(*args)
+    with graphs._default_float64():
+        return tuple((exact + error).to(t.dtype) for t, exact in zip(own, module(*(a.double() for a in args))))
+
+
+@pytest.mark.parametrize("name", CANCELLING)
+def test_the_condition_of_a_sum_counts(name, monkeypatch):
+    inputs, lines, wrong = CANCELLING[name]
+    program = program_of(inputs, lines)
     assert graphs.check(program) is None
-    with_error(monkeypatch, 1.0)
+    runs = [graphs._with_moved_inputs(program, 0, trial) for trial in range(graphs.MOVED_RUNS)]
+    noise = errors_of_eager(runs)[1][0]
+    assert 0 < noise < wrong / 5
+    on_other_path(monkeypatch, 1.9 * noise)
+    assert graphs.check(program) is None
+    for error in (wrong, -wrong, 1.0):
+        on_other_path(monkeypatch, error)
+        assert "differ" in graphs.check(program)
+
+
+def test_a_well_conditioned_sum_has_no_excuse(monkeypatch):
+    program = program_of(["a0 = values(3, (40, 300), f32)"], ["v0 = a0.square().sum(1)"])
+    assert graphs.check(program) is None
+    compiled_as(monkeypatch, lambda t: t * (1 + 1e-4))
     assert "differ" in graphs.check(program)
+    compiled_as(monkeypatch, lambda t: torch.cat([t[:-1], t[-1:] + 0.25]))  # the last element alone
+    assert "differ" in graphs.check(program)
+
+
+def test_what_the_program_rounds_to_float32_has_its_errors(monkeypatch):
+    program = program_of(["a0 = values(3, (8, 5), i64)", "a1 = values(4, (7, 5), f32)", "a2 = values(5, (8, 7), f64)"], ["v0 = F.linear(a0.float(), a1).tanh()", "v1 = torch.hypot(v0, a2)"])
+    assert not graphs._in_float64(program, 0).raised
+    for error, found in ((1e-6, False), (1e-3, True)):
+        compiled_as(monkeypatch, lambda t, error=error: t * (1 + error))
+        assert bool(graphs.check(program)) == found
+
+
+def test_random_numbers_of_float64_may_be_those_of_float32(monkeypatch):
+    program = program_of(["a0 = values(3, (8, 5), f32)", "a1 = values(4, (7, 5), f32, special=True)"], ["v0 = torch.zeros_like(a0)", "v1 = F.gelu(F.linear(v0.normal_(), a1))"])
+    assert graphs.check(program) is None
+    compiled_as(monkeypatch, lambda t: t.nan_to_num(0, 0, 0))
+    assert "differ" in graphs.check(program)
+    for draw in (lambda t: torch.empty_like(t).normal_(), lambda t: torch.empty_like(t).uniform_(), torch.rand_like, torch.randn_like, lambda t: torch.randn(3, 4, dtype=t.dtype)):
+        torch.manual_seed(0)
+        narrow = draw(torch.zeros(20))
+        with eager_kernels.NarrowDraws():
+            torch.manual_seed(0)
+            wide = draw(torch.zeros(20, dtype=torch.float64))
+        assert wide.dtype == torch.float64 and torch.equal(wide, narrow.double())
+
+
+def test_sums_in_order_are_sums():
+    tensor = torch.rand(5, 300, 7, dtype=torch.float64)
+    for sum in (lambda t: t.sum(), lambda t: t.sum(1), lambda t: t.sum((0, 2), keepdim=True), lambda t: t.mean((0, -1)), lambda t: t.mean(), lambda t: t[0, :0].sum(), lambda t: t.sum(0, dtype=torch.float32),
+                lambda t: t.bfloat16().sum(1), lambda t: t[0, 0, 0].sum(), lambda t: (t > 0.5).sum(1)):
+        with eager_kernels.SumsInOrder():
+            actual = sum(tensor)
+        torch.testing.assert_close(actual, sum(tensor))
+
+
+# --- the sign of what is no number
+
+
+SIGNS = (["v0 = torch.maximum(a0, a0)", "v1 = v0.signbit()"], ["v0 = torch.copysign(a1, a0[:1].abs())"], ["v0 = a1 % a0", "v1 = (torch.copysign(a1, v0.abs())).clamp(-60, 60)"], ["v0 = torch.fmod(a1, a0)", "v1 = v0.signbit()"])
+
+
+@pytest.mark.parametrize("lines", SIGNS)
+def test_the_sign_of_nan_is_not_compared(lines, monkeypatch):
+    program = program_of(["a0 = values(3, (40, 8), f32, special=True)", "a1 = values(4, (40, 8), f32)"], lines)
+    assert graphs.check(program) is None
+    defined = graphs.load(graphs._without_signs_of_nan(program))["Program"]()
+
+    def turning(module, **settings):
+        """What the sign of no number decides comes out the other way."""
+        return lambda *args: tuple(torch.where(told == right, right, ~right if right.dtype == torch.bool else -right) for told, right in zip(defined(*args), module(*args)))
+
+    monkeypatch.setattr(graphs.oxyfuel, "compile", turning)
+    assert graphs.check(program) is None
+
+
+@pytest.mark.parametrize("lines", SIGNS)
+def test_other_signs_are_compared(lines, monkeypatch):
+    program = program_of(["a0 = values(3, (40, 8), f32, special=True)", "a1 = values(4, (40, 8), f32)"], lines)
+    compiled_as(monkeypatch, lambda t: ~t if t.dtype == torch.bool else -t)
+    assert "differ" in graphs.check(program)
+
+
+# --- what eager itself cannot do
+
+
+def test_a_program_that_asks_for_too_much_memory_is_not_compared(monkeypatch):
+    program = program_of(["a0 = values(3, (D[0], D[0], 1, D[0]), f32)"], ["v0 = torch.fmax(a0, a0[..., None])"], sizes=([2], [2], [129]))
+    calls = []
+    compile = graphs.oxyfuel.compile
+
+    def counted(module, **settings):
+        compiled = compile(module, **settings)
+        return lambda *args: calls.append(args[0].shape[0]) or compiled(*args)
+
+    monkeypatch.setattr(graphs.oxyfuel, "compile", counted)
+    assert graphs.check(program) is None
+    assert calls == [2, 2]
+
+
+def test_a_checkpoint_that_eager_cannot_run_again():
+    again = ["[leaf.requires_grad_(False) for leaf in leaves]", "torch.autograd.backward(*carry(outputs, [('v0', 596, 'plain')]))"]
+    program = program_of(["a0 = leaf(values(3, (8, 33), f32))"], ["v0 = torch.utils.checkpoint.checkpoint(torch.sin, a0, use_reentrant=False)"], mode="grad", backward=again)
+    assert graphs.check(program) is None
+    plain = dataclasses.replace(program, backward=again[1:])
+    assert graphs.check(plain) is None
+    error = raised("A different number of tensors was saved")
+    error.raised = ("CheckpointError", error.raised[1])
+    assert saves_more(error, Observation(None, None, [], [], []))
+    assert not saves_more(error, raised("another one"))

@@ -16,7 +16,16 @@ def one_channel():
     return torch.randn(32, 32, 1).permute(0, 2, 1)
 
 
+def image():
+    return torch.randn(4, 3, 2, 5).to(memory_format=torch.channels_last)
+
+
 PROGRAMS = {
+    "ldexp of halves": (torch.ldexp, [torch.randn(5).half(), image().half()]),
+    "ldexp of halves by numbers": (torch.ldexp, [torch.randn(5).bfloat16(), image()]),
+    "ldexp by integers": (torch.ldexp, [torch.randn(5), image().int()]),
+    "ldexp of halves by integers": (torch.ldexp, [torch.randn(()).half(), image().int()]),
+    "ldexp": (torch.ldexp, [torch.randn(5), image()]),
     "windows of a result": (lambda x: (x * 2).unfold(0, 3, 1), [torch.randn(7)]),
     "an expanded constant": (lambda: torch.ones(3).expand(2, 3), []),
     "a convolution of one pixel": (lambda x, w: F.conv2d(x, w), [pixel(2), torch.randn(16, 16, 1, 1)]),

@@ -25,6 +25,8 @@ CALLS = {
     "multi_margin_loss": (F.multi_margin_loss, (torch.zeros(2, 2), tensor([0, 9])), (torch.zeros(2, 2), tensor([0, 1]))),
     "bernoulli": (torch.bernoulli, (tensor([-1.0, 1.0]),), (tensor([0.5, 1.0]),)),
     "poisson": (torch.poisson, (tensor([-1.0, 1.0]),), (tensor([0.5, 1.0]),)),
+    "nansum": (torch.nansum, (torch.zeros(2, dtype=torch.complex64),), (torch.zeros(2),)),
+    "nanmean": (torch.nanmean, (torch.zeros(2, dtype=torch.complex64),), (torch.zeros(2),)),
     "inv": (torch.linalg.inv, (torch.zeros(2, 2),), (torch.eye(2),)),
 }
 

@@ -91,3 +91,23 @@ def test_sizes_of_one_bring_a_tensor_into_the_order_of_a_format(name, permutatio
         for size in sizes:
             x = torch.randn(size).permute(permutation)
             same(compiled(x), program(x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_a_break_hands_on_has_the_format_of_eager(name, dynamic):
+    """The segment behind a break sees strides that do not count, and what it makes of them does."""
+    whole = ORDERED[name]
+
+    def program(x):
+        made = x.erf().clamp(-3, 3)
+        print(end="")
+        return whole(made)
+
+    for layout in LAYOUTS:
+        for sizes in SIZES + [[(1, 1, 1, 32), (1, 1, 1, 129)], [(2, 1, 1, 32), (2, 3, 1, 1), (2, 3, 4, 5)]]:
+            oxyfuel.reset()
+            compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+            for size in sizes:
+                x = torch.randn(size).to(memory_format=layout)
+                same(compiled(x), program(x))

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from size_checks import compiles, same
 from torch.nn import functional as F
 
 import oxyfuel
@@ -52,3 +53,43 @@ def test_empty_first(sizes):
     compiled = oxyfuel.compile(function, dynamic=True)
     check(function, compiled, sizes, True)
     check(function, compiled, FULL, True)
+
+
+def laid_out(sizes, permutation):
+    """A tensor of these sizes whose strides are in the order of `permutation`, the innermost one last."""
+    return torch.randn([sizes[d] for d in permutation]).permute([permutation.index(d) for d in range(len(sizes))])
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(4))), ids=str)
+def test_strides_of_narrow_heads_are_those_of_eager(permutation, dynamic):
+    """PyTorch looks at the stride of a width of 1 when it chooses the kernel, and so the layout of the result."""
+    programs = [
+        lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
+        lambda x: F.scaled_dot_product_attention(x.sin(), x.sin(), x.sin()) / 8,
+        lambda x: F.scaled_dot_product_attention(torch.special.log_ndtr(x[..., :1]), x[..., :1], x[..., :1].cos()),
+    ]
+    for program in programs:
+        for sizes in ([(5, 6, 4, 1), (5, 6, 7, 1), (5, 6, 4, 3)], [(2, 3, 5, 4), (2, 3, 5, 1), (1, 3, 1, 1), (3, 2, 4, 8)]):
+            oxyfuel.reset()
+            compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+            for size in sizes:
+                x = laid_out(size, permutation)
+                same(compiled(x), program(x))
+
+
+def test_heads_of_a_width_of_weights_are_compiled_once():
+    weight = torch.randn(12, 24)
+
+    def program(x):
+        heads = (x @ weight).unflatten(-1, (3, 8)).transpose(1, 2)
+        return F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).flatten(2)
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+
+    def calls():
+        for batch, length in ((8, 5), (1, 5), (8, 1), (1, 1), (3, 7)):
+            x = torch.randn(batch, length, 12)
+            torch.testing.assert_close(compiled(x), program(x))
+
+    assert compiles(calls) == 1
