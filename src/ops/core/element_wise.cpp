@@ -65,8 +65,10 @@ bool are_ordered_alike(const SizeQuestions& questions, std::span<const std::vect
 // How strides and sizes of operands compare.
 class Order {
  public:
-  Order(const ShapeContext& context, std::span<const std::vector<Expr>> strides)
+  // Unless it `asks`, answers that are not certain are those of the values at hand, without a guard.
+  Order(const ShapeContext& context, std::span<const std::vector<Expr>> strides, bool asks = true)
       : context_(context),
+        asks_(asks),
         is_general_(context.questions() != nullptr && are_ordered_alike(*context.questions(), strides)) {}
 
   bool is_general() const { return is_general_; }
@@ -102,12 +104,14 @@ class Order {
   bool holds(const sym::Condition& question) const {
     const SizeQuestions& questions = *context_.questions();
     const std::optional<bool> general = questions.generally(question);
+    if (!asks_) return general ? *general : questions.at_hand(question).value_or(false);
     const bool is_right =
         general && (is_general_ || questions.at_hand(question).value_or(*general) == *general);
     return is_right ? *general : questions.decide_layout(question);
   }
 
   const ShapeContext& context_;
+  bool asks_;
   bool is_general_;
 };
 
@@ -268,10 +272,16 @@ std::vector<size_t> sorted(const Order& comparing, const std::vector<Expr>& size
   return order;
 }
 
+// What operands say of the order: their strides, 0 where they are broadcast, and `own`, the same of operands
+// that are not broadcast. Of a size of 1 beside one index of the result these are heard.
+struct Strides {
+  std::span<const std::vector<Expr>> broadcast, own;
+};
+
 // Whether the dimensions outside of `ones` are in another order if some of the operands have no opinion on
-// those: eager's strides of a dimension with one index may be others than ours.
-bool depends_on_ones(const Order& comparing, const std::vector<Expr>& sizes,
-                     std::span<const std::vector<Expr>> strides, const std::vector<size_t>& order,
+// those, or one of their own: eager's strides of a dimension with one index may be others than ours.
+bool depends_on_ones(const ShapeContext& context, const Order& comparing, const std::vector<Expr>& sizes,
+                     const Strides& strides, const std::vector<size_t>& order,
                      const std::vector<Expr>& ones) {
   const auto is_left = [&](size_t d) { return std::ranges::find(ones, sizes[d]) == ones.end(); };
   const auto left_of = [&](const std::vector<size_t>& dims) {
@@ -284,22 +294,36 @@ bool depends_on_ones(const Order& comparing, const std::vector<Expr>& sizes,
   std::vector<size_t> start(sizes.size());
   for (size_t i = 0; i < start.size(); ++i) start[i] = start.size() - 1 - i;
   constexpr size_t kMostOperands = 3;
-  const size_t count = std::min(strides.size(), kMostOperands);
-  for (uint32_t silent = 1; silent < (1U << count); ++silent) {
-    std::vector<std::vector<Expr>> heard(strides.begin(), strides.end());
+  const size_t count = std::min(strides.broadcast.size(), kMostOperands);
+  const auto differs = [&](const Order& order_of, const std::vector<Expr>& sizes_of,
+                           std::span<const std::vector<Expr>> spoken, uint32_t silent) {
+    std::vector<std::vector<Expr>> heard(strides.broadcast.begin(), strides.broadcast.end());
     for (size_t k = 0; k < heard.size(); ++k)
-      if ((silent >> std::min(k, count - 1) & 1U) != 0)
-        for (size_t d = 0; d < sizes.size(); ++d)
-          if (!is_left(d)) heard[k][d] = 0;
-    if (left_of(sorted(comparing, sizes, heard, start)) != expected) return true;
-  }
+      for (size_t d = 0; d < sizes.size(); ++d)
+        if (!is_left(d)) heard[k][d] = (silent >> std::min(k, count - 1) & 1U) != 0 ? Expr(0) : spoken[k][d];
+    return left_of(sorted(order_of, sizes_of, heard, start)) != expected;
+  };
+  for (uint32_t silent = 1; silent < (1U << count); ++silent)
+    if (differs(comparing, sizes, strides.broadcast, silent)) return true;
+  bool has_own = false;
+  for (size_t k = 0; k < strides.own.size(); ++k)
+    for (size_t d = 0; d < sizes.size(); ++d)
+      has_own = has_own || (!is_left(d) && !(strides.own[k][d] == strides.broadcast[k][d]));
+  if (!has_own) return false;
+  const Order quiet(context, strides.own, false);
+  std::vector<Expr> with_ones = sizes;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!is_left(d)) with_ones[d] = 1;
+  for (uint32_t silent = 0; silent + 1 < (1U << count); ++silent)
+    if (differs(quiet, with_ones, strides.own, silent)) return true;
   return false;
 }
 
 // Decides which sizes are 1, as far as the order of the other dimensions may be another one then.
-void decide_ones(const SizeQuestions& questions, const Order& comparing, const std::vector<Expr>& sizes,
-                 std::span<const std::vector<Expr>> strides, const std::vector<size_t>& order) {
-  if (sizes.size() < 3 || !leaves_order_to_others(questions, sizes, strides)) return;
+void decide_ones(const ShapeContext& context, const Order& comparing, const std::vector<Expr>& sizes,
+                 const Strides& strides, const std::vector<size_t>& order) {
+  const SizeQuestions& questions = *context.questions();
+  if (sizes.size() < 3 || !leaves_order_to_others(questions, sizes, strides.broadcast)) return;
   std::vector<Expr> may_be_one;
   for (const Expr& size : sizes)
     if (!size.is_constant() && std::ranges::find(may_be_one, size) == may_be_one.end())
@@ -311,7 +335,7 @@ void decide_ones(const SizeQuestions& questions, const Order& comparing, const s
     std::vector<Expr> ones = {1};
     for (size_t i = 0; i < may_be_one.size(); ++i)
       if ((set >> i & 1U) != 0) ones.push_back(may_be_one[i]);
-    if (!depends_on_ones(comparing, sizes, strides, order, ones)) continue;
+    if (!depends_on_ones(context, comparing, sizes, strides, order, ones)) continue;
     const auto other = std::ranges::find_if(
         ones, [&](const Expr& e) { return questions.at_hand(sym::equal(e, 1)) != true; });
     if (other != ones.end()) {
@@ -327,13 +351,14 @@ void decide_ones(const SizeQuestions& questions, const Order& comparing, const s
 }  // namespace
 
 std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
-                                 std::span<const std::vector<Expr>> strides) {
+                                 std::span<const std::vector<Expr>> strides,
+                                 std::span<const std::vector<Expr>> own) {
   const Order comparing(context, strides);
   std::vector<size_t> order(sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
   order = sorted(comparing, sizes, strides, std::move(order));
-  if (const SizeQuestions* questions = context.questions(); questions != nullptr && !comparing.is_general())
-    decide_ones(*questions, comparing, sizes, strides, order);
+  if (context.questions() != nullptr && !comparing.is_general())
+    decide_ones(context, comparing, sizes, {strides, own.empty() ? strides : own}, order);
   return order;
 }
 
@@ -344,10 +369,14 @@ TensorMeta element_wise_layout(const ShapeContext& context, std::span<const Tens
     return out;
   }
   out.sizes = broadcast(context, operands);
-  std::vector<std::vector<Expr>> strides;
-  for (const TensorMeta* m : operands)
-    if (!m->sizes.empty()) strides.push_back(broadcast_strides(context, *m, out.sizes));
-  const std::vector<size_t> order = stride_order(context, out.sizes, strides);
+  std::vector<std::vector<Expr>> strides, own;
+  for (const TensorMeta* m : operands) {
+    if (m->sizes.empty()) continue;
+    strides.push_back(broadcast_strides(context, *m, out.sizes));
+    own.emplace_back(out.sizes.size() - m->sizes.size(), Expr(0));
+    own.back().insert(own.back().end(), m->strides.begin(), m->strides.end());
+  }
+  const std::vector<size_t> order = stride_order(context, out.sizes, strides, own);
   if (std::is_sorted(order.rbegin(), order.rend())) {
     out.strides = contiguous_strides(out.sizes);
     return out;

@@ -9,10 +9,10 @@
 #include <ATen/ops/_unsafe_view.h>
 
 #include <algorithm>
-#include <functional>
 #include <vector>
 
 #include "trace/composites/composites.h"
+#include "trace/session/copies.h"
 #include "trace/session/session.h"
 #include "trace/tensors/trace_tensor.h"
 
@@ -21,8 +21,6 @@ namespace oxy::trace {
 namespace {
 
 using sym::Expr;
-
-using Ask = std::function<bool(const sym::Condition&)>;
 
 // The answer for sizes that are neither 0 nor 1; where that decides nothing, of the values at hand, with a
 // guard.
@@ -35,25 +33,6 @@ std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
   std::vector<Expr> result;
   for (const c10::SymInt& number : numbers) result.push_back(torch_api::expression_of(number));
   return result;
-}
-
-// Whether memory of such sizes and strides can be seen in the new sizes, which are as many elements:
-// dimensions that lie one behind the other in memory are covered by new ones as a whole.
-bool is_view(const Ask& ask, const std::vector<Expr>& sizes, const std::vector<Expr>& strides,
-             const std::vector<Expr>& wanted) {
-  size_t next = wanted.size();  // the new dimensions from here on are covered
-  for (size_t d = sizes.size(); d-- > 0;) {
-    const Expr& innermost = strides[d];
-    Expr elements = sizes[d];
-    while (d > 0 &&
-           (ask(sym::equal(sizes[d - 1], 1)) || ask(sym::equal(strides[d - 1], elements * innermost))))
-      elements = elements * sizes[--d];
-    Expr covered = 1;
-    while (next > 0 && (ask(sym::less(covered, elements)) || ask(sym::equal(wanted[next - 1], 1))))
-      covered = covered * wanted[--next];
-    if (!ask(sym::equal(covered, elements))) return false;
-  }
-  return next == 0;
 }
 
 // Whether only data tell some of the numbers.
@@ -78,7 +57,9 @@ void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (symbols.environment.hint(is_empty) != false || depend_on_data(symbols.environment, own) ||
       depend_on_data(symbols.environment, strides) || depend_on_data(symbols.environment, wanted))
     return decompose(op, self.device(), stack);
-  const auto shares_memory = [&](const Ask& ask) { return is_view(ask, own, strides, wanted); };
+  const auto shares_memory = [&](const AskOfSizes& ask) {
+    return view_strides(ask, own, strides, wanted).has_value();
+  };
   const auto in_general = [&](const sym::Condition& question) { return generally(symbols, question); };
   const auto at_hand = [&](const sym::Condition& question) {
     return symbols.environment.hint(question).value_or(false);
@@ -89,8 +70,10 @@ void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     return;
   }
   const at::Tensor copy = self.clone(at::MemoryFormat::Contiguous);
-  if (const TraceTensor* traced = trace_tensor(copy); traced != nullptr && shares_memory(at_hand))
-    session->copies_of_views.push_back(traced->value());
+  if (const TraceTensor* traced = trace_tensor(copy)) {
+    session->reshaped_copies.push_back(traced->value());
+    if (shares_memory(at_hand)) session->copies_of_views.push_back(traced->value());
+  }
   stack->emplace_back(at::_unsafe_view_symint(copy, sizes));
 }
 

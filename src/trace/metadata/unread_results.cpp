@@ -11,6 +11,7 @@
 #include "aten/operators.h"
 #include "base/error.h"
 #include "graph/sizes.h"
+#include "ops/core/registry.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "trace/session/values_at_hand.h"
@@ -41,11 +42,12 @@ Values read_values(const graph::Graph& graph) {
   return read;
 }
 
-// Those that a result, or what has effects, is computed from.
+// Those that a result, or what has effects, is computed from. What is asked for its sizes is not.
 Values needed_values(const graph::Graph& graph) {
   Values needed = results_of(graph);
   for (const graph::Node& node : graph.nodes | std::views::reverse)
-    if (node.op->is_mutating() || !is_of_core(*node.op) || has_one_of(needed, node))
+    if (!ops::traits_of(*node.op).reads_metadata_only &&
+        (node.op->is_mutating() || !is_of_core(*node.op) || has_one_of(needed, node)))
       graph::for_each_input(node, [&](graph::ValueId id) { needed[id] = true; });
   return needed;
 }

@@ -1,11 +1,15 @@
 #include "trace/session/copies.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <ranges>
+#include <string>
 
 #include "aten/operators.h"
 #include "base/error.h"
 #include "graph/sizes.h"
 #include "graph/storage.h"
+#include "ops/core/registry.h"
 #include "ops/core/size_questions.h"
 #include "sym/relations/layout.h"
 
@@ -83,6 +87,10 @@ const graph::Node* producer(const graph::Graph& graph, graph::ValueId value) {
   return node == graph::kNoNode ? nullptr : &graph.nodes[node];
 }
 
+std::string line_of(const graph::Graph& graph, const graph::Node& node) {
+  return node.location == graph::kNoLocation ? "" : graph.locations.at(node.location).text;
+}
+
 // The argument of a clone that is made in a format of its own.
 graph::ValueId cloned_into_format(const graph::Node& node) {
   if (node.op != op::clone() || !std::holds_alternative<MemoryFormat>(node.args.at(1)))
@@ -127,12 +135,93 @@ void record_again_as_view(torch_api::Symbols& symbols, const TensorMeta& meta) {
   symbols.needs_exact_ones = true;
 }
 
+// What is a copy in general, and contiguous, may be a view with other strides where some sizes are 1: whether
+// they are is asked of as few sizes as that takes.
+void decide_ones(torch_api::Symbols& symbols, const std::string& line, const TensorMeta& source,
+                 const std::vector<Expr>& wanted) {
+  const std::vector<Expr>&sizes = source.sizes, &strides = source.strides;
+  constexpr size_t kMostSizes = 4;
+  std::vector<Expr> may_be_one;
+  for (const Expr& size : sizes)
+    for (const Expr& variable : sym::variables(size))
+      if (may_be_one.size() < kMostSizes && std::ranges::find(may_be_one, variable) == may_be_one.end())
+        may_be_one.push_back(variable);
+  const auto likely = [&](const sym::Condition& question) {
+    const auto general = sym::certain(symbols.environment.answer(question, sym::Assume::LargeSizes));
+    return general ? *general : symbols.environment.hint(question).value_or(false);
+  };
+  for (uint32_t set = 1; set < (1U << may_be_one.size()); ++set) {
+    std::vector<sym::Condition> are_one;
+    for (size_t i = 0; i < may_be_one.size(); ++i)
+      if ((set >> i & 1U) != 0) are_one.push_back(sym::equal(may_be_one[i], 1));
+    const auto with_ones = [&](std::vector<Expr> numbers) {
+      for (Expr& number : numbers)
+        number = sym::substitute(number, [&](int64_t id) -> std::optional<Expr> {
+          for (size_t i = 0; i < may_be_one.size(); ++i)
+            if ((set >> i & 1U) != 0 && may_be_one[i].variable_id() == id) return Expr(1);
+          return std::nullopt;
+        });
+      return numbers;
+    };
+    const std::vector<Expr> seen = with_ones(wanted), copied = contiguous_strides(seen);
+    const auto view = view_strides(likely, with_ones(sizes), with_ones(strides), seen);
+    if (!view) continue;
+    bool is_other = false;
+    for (size_t d = 0; d < seen.size(); ++d)
+      is_other |= !likely(sym::equal(seen[d], 1)) && !likely(sym::equal((*view)[d], copied[d]));
+    const sym::Condition question = sym::Condition::all(std::move(are_one));
+    if (!is_other || symbols.environment.answer(question) == sym::Answer::False) continue;
+    const std::optional<bool> are_ones = symbols.environment.hint(question);
+    if (!are_ones) continue;
+    symbols.environment.promise(*are_ones ? question : !question, line);
+    if (*are_ones) symbols.needs_exact_ones = true;
+  }
+}
+
+// Values whose strides a result may have: results, and what they are made of by operators that follow the
+// strides of their arguments. Products give their results strides of their own.
+IdVector<graph::ValueId, bool> values_with_seen_strides(const graph::Graph& graph, graph::NodeId end) {
+  IdVector<graph::ValueId, bool> seen(graph.values.size());
+  for (const graph::Output& output : graph.outputs)
+    if (output.value != graph::kNoValue) seen[output.value] = true;
+  for (const graph::NodeId n : graph.nodes.ids() | std::views::reverse) {
+    const graph::Node& node = graph.nodes[n];
+    if (!(n < end) || ops::traits_of(*node.op).fills_given_results) continue;
+    const bool is_seen = std::ranges::any_of(
+        node.outputs, [&](graph::ValueId id) { return id != graph::kNoValue && seen[id]; });
+    if (is_seen) graph::for_each_input(node, [&](graph::ValueId id) { seen[id] = true; });
+  }
+  return seen;
+}
+
 }  // namespace
+
+std::optional<std::vector<Expr>> view_strides(const AskOfSizes& ask, const std::vector<Expr>& sizes,
+                                              const std::vector<Expr>& strides,
+                                              const std::vector<Expr>& wanted) {
+  std::vector<Expr> result(wanted.size());
+  size_t next = wanted.size();  // the new dimensions from here on are covered
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const Expr& innermost = strides[d];
+    Expr elements = sizes[d];
+    while (d > 0 &&
+           (ask(sym::equal(sizes[d - 1], 1)) || ask(sym::equal(strides[d - 1], elements * innermost))))
+      elements = elements * sizes[--d];
+    Expr covered = 1;
+    while (next > 0 && (ask(sym::less(covered, elements)) || ask(sym::equal(wanted[next - 1], 1)))) {
+      result[--next] = covered * innermost;
+      covered = covered * wanted[next];
+    }
+    if (!ask(sym::equal(covered, elements))) return std::nullopt;
+  }
+  return next == 0 ? std::optional(std::move(result)) : std::nullopt;
+}
 
 void guard_copies(Session& session, graph::NodeId end) {
   if (!session.symbols) return;
   const graph::Graph& graph = session.recording.graph;
   std::optional<Storages> storages;
+  std::optional<IdVector<graph::ValueId, bool>> has_seen_strides;
   for (const graph::NodeId n : graph.nodes.ids()) {
     if (!(n < end)) break;
     const graph::Node& node = graph.nodes[n];
@@ -142,11 +231,15 @@ void guard_copies(Session& session, graph::NodeId end) {
         is_reshaped ? producer(graph, std::get<graph::ValueRef>(node.args[0]).id) : &node;
     const graph::ValueId source = copy == nullptr ? graph::kNoValue : cloned_into_format(*copy);
     if (source == graph::kNoValue || !graph::has_symbols(graph.meta(source))) continue;
+    if (!has_seen_strides) has_seen_strides = values_with_seen_strides(graph, end);
+    const bool is_of_reshape =
+        std::ranges::find(session.reshaped_copies, copy->outputs.front()) != session.reshaped_copies.end();
+    if (is_reshaped && is_of_reshape && (*has_seen_strides)[node.outputs.front()])
+      decide_ones(*session.symbols, line_of(graph, node), graph.meta(source),
+                  graph.meta(node.outputs.front()).sizes);
     if (!storages) storages.emplace(graph);
     if (!storages->is_told(source, node.outputs.front(), n)) continue;
-    const std::string line =
-        node.location == graph::kNoLocation ? "" : graph.locations.at(node.location).text;
-    const QuestionsOfLine questions(session.symbols->environment, line);
+    const QuestionsOfLine questions(session.symbols->environment, line_of(graph, node));
     if (!is_reshaped) {
       questions.decide(is_in_format(graph.meta(source), std::get<MemoryFormat>(node.args[1])));
       continue;

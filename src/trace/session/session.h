@@ -53,8 +53,8 @@ struct Session {
   std::vector<InputMemory> memory;  // by input
   std::unordered_map<graph::ValueId, c10::TensorImpl*>
       tensor_of;  // of inputs and outputs: who stands for the value
-  // What reshape() copies for sizes in general, and eager does not copy for those of this call.
-  std::vector<graph::ValueId> copies_of_views;
+  // What reshape() copies for sizes in general, and of these what eager does not copy for those of this call.
+  std::vector<graph::ValueId> reshaped_copies, copies_of_views;
   std::function<graph::LocationId(graph::Graph&)> location;
   std::function<const TensorMeta&(graph::ValueId)> meta_of;
   KnownValues known;

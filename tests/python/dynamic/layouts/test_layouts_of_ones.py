@@ -87,3 +87,18 @@ def test_an_intermediate_that_is_returned_beside_what_decided_its_ones(permutati
                 sizes = large if large is first else [1 if d in ones else size for d, size in enumerate(large)]
                 one, x = torch.ones(1, 1), torch.randn(sizes).permute(permutation)
                 same(compiled(one, x), program(one, x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))), ids=str)
+def test_a_size_of_one_beside_a_result_of_one_index_is_not_repeated(permutation, dynamic):
+    """The stride of such a size orders the others."""
+    programs = [lambda a, b: torch.fmax(a, b), lambda a, b: torch.where(b > 0, b, a.sigmoid()), lambda a, b: torch.maximum(torch.cat([b, b], 1), a + 1)]
+    for program in programs:
+        for sizes in ([(7, 3, 1), (5, 3, 1), (7, 3, 4)], [(7, 3, 4), (7, 3, 1), (1, 3, 4), (7, 1, 4), (7, 1, 1)]):
+            oxyfuel.reset()
+            compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+            for n, m, k in sizes:
+                a = torch.randn([(n, 1, 1)[d] for d in permutation]).permute([permutation.index(d) for d in range(3)])
+                b = torch.randn(1, m, k)
+                same(compiled(a, b), program(a, b))

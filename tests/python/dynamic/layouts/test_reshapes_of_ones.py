@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from size_checks import compiles, same
 
 import oxyfuel
 
@@ -92,3 +93,39 @@ def test_no_elements_and_numbers_of_data(counts):
     for value in (0, 1, -1, 2):
         x.fill_(value)
         assert torch.equal(compiled[0](x), positive_ones(x))
+
+
+OTHER_STRIDES = {
+    "rows that have gaps": lambda x: (x * 2)[..., :3].reshape(x.size(0), -1),
+    "every second step": lambda x: (x + 1)[:, ::2].reshape(-1),
+    "places that are swapped": lambda x: (x * 2).transpose(0, 1).reshape(x.size(0), x.size(1), -1),
+    "columns beside each other": lambda x: x.transpose(0, 1).reshape(x.size(1), -1).sin(),
+    "its own shape in another order": lambda x: x.permute(2, 1, 0).reshape(x.shape),
+    "a batch of numbers": lambda x: (x * 2).permute(2, 1, 0).reshape(4, -1) if x.size(2) == 4 else x,
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", OTHER_STRIDES)
+def test_a_view_of_ones_has_other_strides_than_a_copy(name, dynamic):
+    program = OTHER_STRIDES[name]
+    for sizes in ([(2, 3, 4), (5, 3, 4), (5, 1, 4), (1, 3, 4), (1, 1, 4), (2, 3, 1)], [(1, 3, 4), (5, 3, 4)], [(3, 1, 4), (5, 1, 4), (5, 2, 4)]):
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+        for size in sizes:
+            x = torch.randn(size)
+            same(compiled(x), program(x))
+
+
+def test_heads_that_are_joined_are_compiled_once():
+    def program(x):
+        return x.view(x.size(0), x.size(1), 4, 6).transpose(1, 2).sin().transpose(1, 2).reshape(x.size(0), x.size(1), 24)
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+
+    def calls():
+        for size in ((2, 5, 24), (1, 5, 24), (2, 1, 24), (1, 1, 24), (7, 3, 24)):
+            x = torch.randn(size)
+            same(compiled(x), program(x))
+
+    assert compiles(calls) == 1
