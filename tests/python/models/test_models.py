@@ -173,7 +173,7 @@ OF_THE_SWEEP = (
 
 
 def test_models_of_the_sweep_are_whole(tmp_path):
-    sweep, results = Path(models.__file__).with_name("sweep.py"), tmp_path / "results.jsonl"
+    sweep, results = Path(models.__file__).with_name("sweep") / "sweep.py", tmp_path / "results.jsonl"
     names = "^(" + OF_THE_SWEEP.replace(" ", "|") + ")$"
     command = [sys.executable, str(sweep), "--only", names, "--results", str(results), "--markdown", str(tmp_path / "s.md")]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
