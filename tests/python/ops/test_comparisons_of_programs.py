@@ -62,6 +62,16 @@ def test_texts_of_errors_that_strides_decide():
     assert difference(raised(folded), raised("index 8 " + place.format(1)), all_strides=False) is not None
 
 
+def test_texts_of_errors_that_memory_decides():
+    """PyTorch reads the size of a dimension that a number does not have."""
+    number, empty = "select() cannot be applied to a 0-dim tensor.", "index -1 is out of bounds for dimension 0 with size 0"
+    assert difference(raised(number), raised(empty)) is None
+    assert difference(raised(empty), raised(number)) is None
+    assert difference(raised(number), raised("index -1 is out of bounds for dimension 1 with size 0")) is not None
+    assert difference(raised(number), raised("Dimension out of range")) is not None
+    assert difference(raised(empty), raised("index -1 is out of bounds for dimension 0 with size 3")) is not None
+
+
 # --- sums that cancel
 
 
