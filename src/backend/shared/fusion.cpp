@@ -303,6 +303,32 @@ class Fuser {
     return across > kMostAcrossRows * traffic(g);
   }
 
+  // How many loads of the group's reductions are contiguous from result to result, less those that are
+  // contiguous from one reduced element to the next.
+  int loads_across(const Group& g) const {
+    int across = 0;
+    for (const StepId step : g.steps) {
+      const Item& item = items_[step];
+      if (!item.is_reduction() || item.loop_count == 0) continue;
+      const auto is_contiguous = [&](const Expr& offset, size_t loop) {
+        return stride_of(offset, nest_variable(static_cast<int64_t>(loop), item.extents[loop])) == Expr(1);
+      };
+      for (const loop::Inst& inst : item.insts)
+        if (inst.op == Op::Load) {
+          const Expr& offset = item.expressions[inst.index];
+          across += is_contiguous(offset, item.loop_count - 1);
+          across -= is_contiguous(offset, item.extents.size() - 1);
+        }
+    }
+    return across;
+  }
+
+  // Whether one reduces rows and the other columns. A square tensor has the same loops for both, but in one
+  // kernel the loads of one of them would go from row to row.
+  bool reduce_across_each_other(const Group& a, const Group& b) const {
+    return loads_across(a) * loads_across(b) < 0;
+  }
+
   bool is_profitable(const Group& a, const Group& b, size_t depth, const std::vector<Edge>& flow) {
     double traffic_a = traffic(a);
     double traffic_b = traffic(b);
@@ -310,6 +336,7 @@ class Fuser {
     std::vector<Expr> shared(a.extents.begin(), a.extents.begin() + static_cast<std::ptrdiff_t>(depth));
     double units = iterations(shared);
     bool same_loops = depth == a.extents.size() && depth == b.extents.size();
+    if (same_loops && total > options_.costs.launch_bytes && reduce_across_each_other(a, b)) return false;
     if (depth == 0 && !same_loops && total > options_.costs.serial_bytes) return false;
     if (!same_loops && total > options_.costs.parallel_bytes && units < 2.0 * options_.parallelism &&
         total > units * options_.costs.iteration_bytes)

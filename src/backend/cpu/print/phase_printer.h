@@ -97,7 +97,10 @@ class PhasePrinter {
   void print_results();
   void reduce_lanes(size_t k);
   std::string flat_position();
+  // Whether the last reduction loop runs by blocks, so that no accumulator adds up too much.
   bool is_blocked() const;
+  // Whether the sums of its blocks are added in float64.
+  bool has_wide_total(const Reduction& r) const;
   // The reduction loop by blocks of whose iterations the totals of the loops inside it go on in float64.
   // Where they are many, one float32 would lose what is added to it.
   struct Totals {

@@ -13,13 +13,16 @@ namespace oxy::backend::cpu {
 
 namespace {
 
-constexpr int64_t kLaneBlock = 16384;  // elements that one set of lane accumulators sums
-constexpr int64_t kSequentialBlock = 512;
-constexpr int64_t kTotals = 256;    // of inner loops that are added before they go on in float64
-constexpr int64_t kFewTotals = 16;  // too few for that
-// Of a variance's first block, whose shift may be far off.
-constexpr int64_t kFirstLaneBlock = 256;
-constexpr int64_t kFirstSequentialBlock = 16;
+// Additions that a float32 accumulator takes before its sum goes on in float64. Eager adds 16 at a time, and
+// then 16 such sums: a chain of twice as many rounds as often.
+constexpr int64_t kChain = 32;
+constexpr int64_t kLaneChain = 64;  // of each lane, of which there are many
+constexpr int64_t kFewTotals = 16;  // of inner loops: too few to go on in float64
+// Elements of a variance's blocks. The shift of the first may be far off.
+constexpr int64_t kLaneMoments = 16384;
+constexpr int64_t kFirstLaneMoments = 256;
+constexpr int64_t kMoments = 256;
+constexpr int64_t kFirstMoments = 16;
 
 bool is_arg(ReductionKind kind) {
   return kind == ReductionKind::ArgMax || kind == ReductionKind::ArgMin;
@@ -100,10 +103,13 @@ std::string combined(ReductionKind kind, DType dtype, const std::string& a, cons
 }  // namespace
 
 bool PhasePrinter::is_blocked() const {
-  const bool sums = std::ranges::any_of(phase_.reductions, is_float_sum);
   const int64_t most = phase_.reduction.back().extent.range().high;
-  return (sums && most > (along_reduction_ ? kLaneBlock : kSequentialBlock)) ||
-         (has_welford() && most > first_block());
+  if (has_welford()) return most > first_block();
+  return std::ranges::any_of(phase_.reductions, is_float_sum) && most > block();
+}
+
+bool PhasePrinter::has_wide_total(const Reduction& r) const {
+  return is_blocked() && is_float_sum(r);
 }
 
 std::optional<PhasePrinter::Totals> PhasePrinter::totals() const {
@@ -111,7 +117,8 @@ std::optional<PhasePrinter::Totals> PhasePrinter::totals() const {
   int64_t most = 1;
   for (const LoopVariable& l : std::span(phase_.reduction).first(outer))
     most = product(most, l.extent.range().high);
-  if (most <= 2 * kTotals || std::ranges::none_of(phase_.reductions, is_float_sum)) return std::nullopt;
+  if (is_blocked() || most <= kChain || std::ranges::none_of(phase_.reductions, is_float_sum))
+    return std::nullopt;
   size_t loop = outer - 1;
   int64_t inner = 1;
   for (; loop > 0; --loop) {
@@ -119,7 +126,7 @@ std::optional<PhasePrinter::Totals> PhasePrinter::totals() const {
     if (here >= kFewTotals) break;
     inner = here;
   }
-  return Totals{loop, kTotals / inner};
+  return Totals{loop, std::max<int64_t>(kChain / inner, 1)};
 }
 
 bool PhasePrinter::has_welford() const {
@@ -128,12 +135,13 @@ bool PhasePrinter::has_welford() const {
 }
 
 int64_t PhasePrinter::first_block() const {
-  if (has_welford()) return along_reduction_ ? kFirstLaneBlock : kFirstSequentialBlock;
+  if (has_welford()) return along_reduction_ ? kFirstLaneMoments : kFirstMoments;
   return block();
 }
 
 int64_t PhasePrinter::block() const {
-  return along_reduction_ ? kLaneBlock : kSequentialBlock / 2;
+  if (has_welford()) return along_reduction_ ? kLaneMoments : kMoments;
+  return along_reduction_ ? kLaneChain * unroll_ * scope_.lanes : kChain;
 }
 
 std::string PhasePrinter::block_loop(const std::string& end) const {
@@ -187,7 +195,8 @@ void PhasePrinter::declare_accumulators() {
     for (int k = 1; k < unroll_; ++k) all += ", " + start;
     out.line("{} {}[{}] = {{{}}};", type, name, unroll_, all);
     if (remembers_nan(r)) out.line("{} {}_nan = {{}};", type, name);
-    if (totals && r.kind == ReductionKind::Sum) out.line("{} {}_total = {{}};", type, name);
+    if (totals && r.kind == ReductionKind::Sum)
+      out.line("{} {}_total = {{}};", has_wide_total(r) ? "f64v" : type, name);
     if (this->totals() && is_float_sum(r)) out.line("f64v {}_totals = {{}};", name);
   }
 }
@@ -300,6 +309,7 @@ void PhasePrinter::flush_accumulators() {
     std::string sum = name + "[0]";
     if (unroll_ == 2) sum = fmt::format("{0}[0] + {0}[1]", name);
     if (unroll_ == 4) sum = fmt::format("({0}[0] + {0}[1]) + ({0}[2] + {0}[3])", name);
+    if (has_wide_total(phase_.reductions[i])) sum = fmt::format("__builtin_convertvector({}, f64v)", sum);
     scope_.out.line("{}_total += {};", name, sum);
     std::string zero;
     for (int k = 0; k < unroll_; ++k) zero += fmt::format("{}{}[{}] = ", "", name, k);
@@ -380,8 +390,9 @@ void PhasePrinter::print_results() {
       if (unroll_ == 4) all = both(both(name + "[0]", name + "[1]"), both(name + "[2]", name + "[3]"));
       if (r.kind == ReductionKind::Sum && (is_blocked() || phase_.reduction.size() > 1))
         all = name + "_total";
-      if (totals() && is_float_sum(r))
-        all = fmt::format("__builtin_convertvector({}_totals, {})", name, vector_type(r.accumulate));
+      const std::string narrow = fmt::format(", {})", vector_type(r.accumulate));
+      if (has_wide_total(r)) all = fmt::format("__builtin_convertvector({}_total{}", name, narrow);
+      if (totals() && is_float_sum(r)) all = fmt::format("__builtin_convertvector({}_totals{}", name, narrow);
       bool logical = r.accumulate == DType::Bool;
       DType dtype = r.accumulate;
       if (along_reduction_) {
