@@ -263,7 +263,7 @@ class NestBuilder {
         elements = elements * earlier.extents[k];
       }
       if (estimate(elements) * backend::bytes(inst.dtype) > options_.l2_bytes / 4) return std::nullopt;
-      auto [it, is_new] = rows_.try_emplace(value, nest_.arrays.next_id());
+      auto [it, is_new] = rows_.try_emplace({value, q}, nest_.arrays.next_id());
       if (is_new) {
         nest_.arrays.add({ArrayKind::Scratch, inst.dtype, loop::kNoBuffer, elements});
         earlier.phase.stores.push_back({it->second, offset, producer, loop::StoreMode::Set});
@@ -474,7 +474,8 @@ class NestBuilder {
   BufferId next_virtual_;
   std::unordered_map<NestInst, ValueNumber, HashInst> numbered_;
   std::unordered_map<Expr, IndexId> numbered_expressions_;
-  std::map<ValueNumber, ArrayId> rows_;  // scratch arrays
+  // Scratch arrays by the value and the phase that stores it. Phases over other spaces compute it too.
+  std::map<std::pair<ValueNumber, size_t>, ArrayId> rows_;
 };
 
 }  // namespace
