@@ -201,6 +201,11 @@ class SymbolicNode final : public c10::SymNodeImpl {
 
   bool decided() { return environment().expect(condition(), symbols_->where); }
   bool general_or(bool otherwise) {
+    if (symbols_->is_general)
+      if (const auto general = environment().general_answer(condition())) {
+        symbols_->answered_generally |= environment().hint(condition()).value_or(*general) != *general;
+        return *general;
+      }
     return environment().decide_general_or(condition(), otherwise, symbols_->where);
   }
   Expr simplified(const Value& value) { return environment().simplify(get<Expr>(value)); }

@@ -30,8 +30,10 @@ namespace oxy::torch_api {
 // The symbols of one capture.
 struct Symbols {
   sym::ShapeEnvironment environment;
-  sym::Locate where;              // the user's line of now
-  bool needs_exact_ones = false;  // ops::SizeQuestions::need_exact_ones() was called
+  sym::Locate where;                // the user's line of now
+  bool needs_exact_ones = false;    // ops::SizeQuestions::need_exact_ones() was called
+  bool is_general = false;          // guard_or_false() and guard_or_true() leave the values at hand aside
+  bool answered_generally = false;  // they gave an answer that is not that of the values at hand
 
   // Which of two layouts there is: the answer of the values at hand, as a guard that contradicts no mark.
   // Nothing if there are none.

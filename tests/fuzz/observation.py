@@ -92,10 +92,16 @@ def _comparable(text, all_strides):
 # these it says is up to what it finds there.
 INDEX_OF_A_NUMBER = re.compile(r"select\(\) cannot be applied to a 0-dim tensor|index is out of bounds for dimension 0 with size -?\d+$")
 
+# What PyTorch says of a tensor that is copied to itself in another shape: strides of dimensions of one element decide whether it
+# sees one tensor or two that share memory.
+COPY_TO_ITSELF = re.compile(r"output with shape \[.*\] doesn't match the broadcast shape|unsupported operation: some elements of the input")
+
 
 def _same_text(expected, actual, all_strides):
     expected, actual = _comparable(expected, all_strides), _comparable(actual, all_strides)
     texts = (expected, actual)
+    if not all_strides and all(map(COPY_TO_ITSELF.match, texts)):
+        return True
     if any(text.startswith("select()") for text in texts) and all(map(INDEX_OF_A_NUMBER.match, texts)):
         return True
     return expected == actual or (actual == "index is out of bounds" and expected.startswith(actual))

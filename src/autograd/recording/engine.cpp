@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "cpy/gil.h"
 #include "trace/session/session.h"
@@ -45,6 +46,31 @@ class InThisThread {
   bool was_on_;
 };
 
+// PyTorch's engine asks of each gradient whether its size is 1, so that a larger one is summed. For a size
+// that has the same symbol in both the answer does not matter: it may be the one for all sizes. Where it
+// matters, the engine refuses the gradient.
+class GeneralSizes {
+ public:
+  GeneralSizes() {
+    const Session* const session = recording_session();
+    if (session == nullptr || !session->symbols) return;
+    symbols_ = session->symbols;
+    was_ = std::exchange(symbols_->is_general, true);
+  }
+  ~GeneralSizes() {
+    if (symbols_) symbols_->is_general = was_;
+  }
+  GeneralSizes(const GeneralSizes&) = delete;
+  GeneralSizes& operator=(const GeneralSizes&) = delete;
+
+  // Whether the values at hand were left aside, so that an error may be ours.
+  bool was_needed() const { return symbols_ && symbols_->answered_generally; }
+
+ private:
+  torch_api::SymbolsPointer symbols_;
+  bool was_ = false;
+};
+
 }  // namespace
 
 BackwardRaises::BackwardRaises(std::string message)
@@ -60,11 +86,14 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
   if (!std::ranges::all_of(roots, [](const Edge& root) { return root.is_valid(); }))
     throw Unsupported("a backward pass of a view that was made without grad");
   const InThisThread in_this_thread;
+  const GeneralSizes general_sizes;
   const cpy::WithoutGil without_gil;
   try {
     return torch::autograd::Engine::get_default_engine().execute(
         roots, tangents, options.keep_graph, options.create_graph, options.accumulate, leaves);
   } catch (const c10::Error& error) {
+    if (general_sizes.was_needed())
+      throw Unsupported(fmt::format("a backward pass for sizes other than 1: {}", error.msg()));
     throw BackwardRaises(error.what_without_backtrace());
   } catch (python_error& error) {
     const cpy::WithGil gil;

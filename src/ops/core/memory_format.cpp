@@ -44,15 +44,14 @@ bool is_in_order(const ShapeContext& context, const Expr& least, const Expr& str
 }
 
 // A tensor with one channel, or one pixel, is in the format that strides of dimensions of size 1 say. These
-// are eager's only where the size was a number from the beginning.
+// are eager's only where the size was a number from the beginning: a guard may have made it one since.
 void decide_ones(const ShapeContext& context, std::span<const Expr> sizes) {
+  if (context.questions() == nullptr) return;
   std::vector<sym::Condition> are_one;
-  for (const Expr& size : sizes)
-    if (!(size == Expr(1))) are_one.push_back(sym::equal(size, 1));
-  if (context.questions() == nullptr || are_one.empty()) return;
+  for (const Expr& size : sizes) are_one.push_back(sym::equal(size, 1));
   const sym::Condition question = sym::Condition::all(std::move(are_one));
-  if (!question.constant() && context.questions()->decide_layout(question))
-    context.questions()->need_exact_ones();
+  const std::optional<bool> known = question.constant();
+  if (known ? *known : context.questions()->decide_layout(question)) context.questions()->need_exact_ones();
 }
 
 // Whether the dimensions besides those of `ones` lie in the order of channels-last, as far as is known.

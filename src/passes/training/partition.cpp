@@ -147,7 +147,7 @@ class Partitioner {
         saved = {SavedValue::Kind::Output, view->second};
       } else {
         if (!is_non_overlapping_and_dense(joint_.meta(id)))
-          throw Unsupported("an argument whose elements share memory is written to and needed for gradients");
+          throw Unsupported("a tensor whose elements share memory is needed for gradients");
         saved = {SavedValue::Kind::Extra, static_cast<int32_t>(extra_.size())};
         extra_.push_back(id);
       }

@@ -106,8 +106,25 @@ class Chooser {
   // Whether the backward pass may compute a node of the forward pass again, as long as work has no price.
   bool may_recompute(NodeId i) const {
     const Node& node = graph_.nodes[i];
-    return !is_made_once(i) && !has_compared(node) &&
+    return !is_made_once(i) && !has_compared(node) && is_same_of_copy(node) &&
            (is_recomputable(node) || has_stand_in(node) || price_of_rows(node));
+  }
+
+  // Whether the node may read its argument from a copy, as which it is saved unless somebody holds it. A view
+  // of the storage may reach elements that are not the argument's own, or count from where the storage began.
+  bool is_same_of_copy(const Node& node) const {
+    const ops::Traits& traits = ops::traits_of(*node.op);
+    if (!traits.addresses_storage()) return true;
+    const ValueId argument = tensor_argument(node, 0);
+    if (pass_.is_held[argument]) return true;
+    const TensorMeta &own = graph_.meta(argument), &view = graph_.meta(node.outputs.front());
+    Expr reached = view.storage_offset - own.storage_offset + 1;
+    for (size_t d = 0; d < view.sizes.size(); ++d) reached = reached + (view.sizes[d] - 1) * view.strides[d];
+    const bool counts_from_argument =
+        std::holds_alternative<graph::None>(node.args.at(static_cast<size_t>(traits.storage_offset)));
+    return is_non_overlapping_and_dense(own) && (counts_from_argument || own.storage_offset == Expr(0)) &&
+           sym::known_less_equal(own.storage_offset, view.storage_offset) &&
+           sym::known_less_equal(reached, element_count(own));
   }
 
   // What computing the node again is worth, in bytes, if it is cheap from halves and has many: its
@@ -156,6 +173,8 @@ class Chooser {
     return std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && stands_in(id); });
   }
   bool stands_in(ValueId id) const { return !stands_in_.empty() && stands_in_[id]; }
+
+  bool is_recomputed_view(const Node& node) const { return node.op->is_view() && is_same_of_copy(node); }
 
   int64_t cost_of_saving(ValueId id) const {
     const int64_t cost = bytes(id) + kBytesOfATensor;
@@ -214,15 +233,15 @@ class Chooser {
         graph::for_each_input(node, is_read_late);
         continue;
       }
-      const bool once = is_made_once(i) || has_compared(node);
+      const bool once = is_made_once(i) || has_compared(node) || !is_same_of_copy(node);
       const bool recomputable = may_recompute(i) && (price || !is_written_in_both(node));
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
-        can_be_saved_at(id, node.op->is_view());
+        can_be_saved_at(id, is_recomputed_view(node));
         const CheckpointRole role = checkpoints_[id];
         const std::optional<int64_t> of_rows = recomputable ? price_of_rows(node) : std::nullopt;
         const bool is_free = (recomputable && !of_rows) || role == CheckpointRole::Interior;
-        if (role == CheckpointRole::Result || (is_read_itself(id) && !node.op->is_view()) ||
+        if (role == CheckpointRole::Result || (is_read_itself(id) && !is_recomputed_view(node)) ||
             (!is_free && !of_rows && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;

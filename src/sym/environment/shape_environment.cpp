@@ -188,12 +188,13 @@ bool ShapeEnvironment::decide_general_or(const Condition& question, bool otherwi
   return is_open ? otherwise : decide_general(question, where);
 }
 
+std::optional<bool> ShapeEnvironment::general_answer(const Condition& question) const {
+  return certain(answer(question, Assume::LargeSizes));
+}
+
 bool ShapeEnvironment::decide_general(const Condition& question, const Locate& where) {
-  const Answer general = answer(question, Assume::LargeSizes);
-  if (general != Answer::Unknown) {
-    const bool value = general == Answer::True;
-    if (hint(question).value_or(value) == value) return value;
-  }
+  const auto general = general_answer(question);
+  if (general && hint(question).value_or(*general) == *general) return *general;
   return decide(question, where);
 }
 
@@ -203,7 +204,7 @@ bool ShapeEnvironment::decide_or_default(const Condition& question, bool otherwi
 }
 
 std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
-  if (const auto general = certain(answer(question, Assume::LargeSizes))) return general;
+  if (const auto general = general_answer(question)) return general;
   // Numbers that only data tell are not negative, or else neither 0 nor 1.
   for (const int64_t least : {0, 2}) {
     Facts with = facts_;

@@ -63,9 +63,10 @@ class ShapeEnvironment {
   // The answer for all calls. Unknown becomes the answer of the values at hand, and a guard. DataDependence
   // if there are none; of a size that is marked unbacked it is a violation as well.
   bool decide(const Condition& question, const Locate& where);
-  // For a question whose general answer, that for sizes other than 0 and 1, is right for those as well, if
-  // only the program goes on as for the general case: that answer and no guard, unless the values at hand
-  // differ from it; then as decide().
+  // What holds for sizes other than 0 and 1, if that is certain.
+  std::optional<bool> general_answer(const Condition& question) const;
+  // For a question whose general answer is right for all sizes, if only the program goes on as for the
+  // general case: that answer and no guard, unless the values at hand differ from it; then as decide().
   bool decide_general(const Condition& question, const Locate& where);
   // The same, and what only data could tell is `otherwise`.
   bool decide_general_or(const Condition& question, bool otherwise, const Locate& where);

@@ -18,6 +18,8 @@ PROGRAMS = {
     "larger": lambda x: F.interpolate(x * 2, scale_factor=2.0, mode="nearest"),
     "padded": lambda x: F.pad(x.sigmoid(), (1, 1, 1, 1), mode="replicate"),
     "pooled": lambda x: F.avg_pool2d(x.sigmoid(), 3, padding=1, stride=1),
+    "beside its first": lambda x: torch.hstack([torch.fmax(x.sign(), x.sign()[:1])] * 2),
+    "of one width": lambda x: torch.cat([torch.maximum(x.sigmoid()[:1], x.sigmoid())] * 2, 1) if x.size(3) == 1 else x * 2,
     "repeated": lambda x: torch.cat([(x * 2).expand(-1, 4, -1, -1), x.expand(-1, 4, -1, -1)], 2) if x.size(1) == 1 else x + 1,
 }
 # One image may lose its format where it is seen in other sizes, or in its own.
@@ -33,6 +35,7 @@ SIZES = [
     [(2, 3, 5, 7), (2, 3, 1, 1), (2, 1, 5, 7), (1, 1, 1, 1), (1, 3, 5, 1)],
     [(2, 1, 5, 7), (2, 3, 5, 7), (4, 1, 6, 7)],
     [(2, 3, 1, 1), (2, 3, 4, 4), (3, 5, 1, 1)],
+    [(9, 1, 1, 9), (15, 1, 1, 15), (7, 1, 2, 1), (3, 2, 5, 1)],
 ]
 
 
