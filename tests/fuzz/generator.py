@@ -174,9 +174,13 @@ class Builder:
         if not isinstance(value, torch.Tensor) or value.numel() > MOST_ELEMENTS or value.layout != torch.strided:
             return None
         if value.dtype.is_floating_point and value.numel():
-            finite = value[value.isfinite()]
+            with torch.no_grad():  # the base of a view may have been written to, which then has no gradient
+                finite = value.detach()[value.detach().isfinite()]
             if finite.numel() and finite.abs().max() > 500:
-                text, value = f"({text}).clamp(-60, 60)", value.clamp(-60, 60)
+                try:
+                    text, value = f"({text}).clamp(-60, 60)", value.clamp(-60, 60)
+                except RuntimeError:
+                    return None
         self.space[name] = value
         self.lines.append(Line(f"{name} = {text}", name, self.uses(text)))
         if not (value.dtype.is_floating_point or value.dtype.is_complex):

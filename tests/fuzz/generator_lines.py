@@ -271,7 +271,8 @@ def conversion(b):
     if not name:
         return
     exact = b.depth[name] is not None
-    t = b.values[name]
+    with torch.no_grad():
+        t = b.values[name].detach()
     targets = ["f32", "f64", "bf16", "f16"] + (["i64", "i32", "b8", "i16", "i8"] if exact else [])
     if exact and t.numel() and not t.dtype.is_complex and bool((t.nan_to_num(-1) >= 0).all()):
         targets.append("u8")

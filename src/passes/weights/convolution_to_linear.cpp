@@ -22,6 +22,8 @@ bool is_linear(const Site& site) {
   if (site.node.op != op::convolution() || std::get<bool>(site.node.args[6])) return false;
   const ValueId x = tensor_argument(site.node, 0), weight = tensor_argument(site.node, 1);
   const TensorMeta &input = site.graph.meta(x), &kernel = site.graph.meta(weight);
+  // Of images without channels PyTorch returns as many channels: none.
+  if (!sym::known_less(0, input.sizes.at(1))) return false;
   return is_floating(input.dtype) && integer_argument(site.node, 8) == 1 && has_one_position(input) &&
          has_one_position(kernel) && has_one_position(site.meta()) && is_contiguous_in_memory(input) &&
          is_contiguous_in_memory(kernel) && is_contiguous_in_memory(site.meta());

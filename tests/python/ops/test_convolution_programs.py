@@ -60,3 +60,23 @@ def test_gathers_from_other_layouts(shape, layout):
     index, x = torch.randint(0, 6, shape), torch.randn(shape).contiguous(memory_format=layout)
     f = lambda x, index: torch.gather(x, 2, index) + x  # noqa: E731
     assert torch.equal(oxyfuel.compile(f, fullgraph=True)(x, index), f(x, index))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("batch, positions, kernel", [(1, 1, 1), (2, 1, 1), (3, 4, 1), (2, 5, 3), (0, 1, 1)])
+def test_images_without_channels(batch, positions, kernel, bias, dynamic):
+    """PyTorch's result has no channels either, whatever the weights say."""
+
+    def program(x, weight, shift):
+        return torch.conv1d(x, weight, shift if bias else None) + 1
+
+    x, weight, shift = torch.randn(batch, 0, positions), torch.randn(4, 0, kernel), torch.randn(4)
+    try:
+        expected = program(x, weight, shift)
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError) as raised:
+            oxyfuel.compile(program, dynamic=dynamic)(x, weight, shift)
+        assert str(raised.value) == str(error)
+    else:
+        assert oxyfuel.compile(program, dynamic=dynamic)(x, weight, shift).shape == expected.shape
