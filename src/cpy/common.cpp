@@ -2,6 +2,7 @@
 #include "cpy/internals.h"
 
 #include <pthread.h>
+#include <structmember.h>
 
 #include <new>
 
@@ -109,6 +110,20 @@ int64_t find_unicode_key(PyDictKeysObject* keys, PyObject* name) {
 
 int64_t inline_index(const InlineValues& values, PyObject* name) {
   return find_unicode_key(static_cast<PyDictKeysObject*>(const_cast<void*>(values.keys)), name);
+}
+
+PyObject* const* member_place(PyObject* descriptor, PyObject* object) {
+  if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return nullptr;
+  const auto* own = reinterpret_cast<PyMemberDescrObject*>(descriptor);
+  const PyMemberDef* member = own->d_member;
+  const bool is_object = member->type == T_OBJECT || member->type == T_OBJECT_EX;
+  if (!is_object || !PyObject_TypeCheck(object, own->d_common.d_type)) return nullptr;
+  return reinterpret_cast<PyObject* const*>(reinterpret_cast<char*>(object) + member->offset);
+}
+
+PyObject* existing_dict(PyObject* object) {
+  PyObject* const* place = dict_place(object);
+  return place == nullptr ? nullptr : *place;
 }
 
 PyObject* instance_value(PyObject* object, PyObject* name) {

@@ -11,12 +11,20 @@
 
 namespace oxy::cpy {
 
-// The dict that holds the object's attributes, borrowed; null if it has none yet or cannot have one.
+// Where the object points to the dict that holds its attributes: the same place for as long as the object
+// lives and has this dict. Null if it has none yet or cannot have one.
+PyObject* const* dict_place(PyObject* object);
+
+// That dict, borrowed; null if it has none yet or cannot have one.
 PyObject* existing_dict(PyObject* object);
 
 // The object's `__dict__`, which is made if needed; null without an error if it cannot have one. Borrowed
 // from the object.
 PyObject* materialized_dict(PyObject* object);
+
+// Where the object holds what the member descriptor of a slot reads: the same place for as long as it lives.
+// Null if the descriptor is of another kind, or belongs to another type.
+PyObject* const* member_place(PyObject* descriptor, PyObject* object);
 
 // The attribute values of an object for which no dict was made. The same `keys` and `names` mean the same
 // names at the same places. The value of an absent attribute is null. Adding or removing an attribute changes

@@ -149,12 +149,14 @@ bool is_c_stack_deep(PyThreadState*) {
   return is_native_stack_deep();
 }
 
-PyObject* existing_dict(PyObject* object) {
+PyObject* const* dict_place(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return *_PyObject_ManagedDictPointer(object);
-  if (type->tp_dictoffset == 0) return nullptr;
-  PyObject** place = _PyObject_GetDictPtr(object);
-  return place == nullptr ? nullptr : *place;
+  PyObject* const* place = nullptr;
+  if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT)
+    place = _PyObject_ManagedDictPointer(object);
+  else if (type->tp_dictoffset != 0)
+    place = _PyObject_GetDictPtr(object);
+  return place == nullptr || *place == nullptr ? nullptr : place;
 }
 
 InlineValues inline_values(PyObject* object) {

@@ -166,15 +166,16 @@ bool is_c_stack_deep(PyThreadState* thread) {
   return thread->c_recursion_remaining < C_RECURSION_LIMIT / 2 || is_native_stack_deep();
 }
 
-PyObject* existing_dict(PyObject* object) {
+PyObject* const* dict_place(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
+  PyObject* const* place = nullptr;
   if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-    const PyDictOrValues held = *_PyObject_DictOrValuesPointer(object);
-    return _PyDictOrValues_IsValues(held) ? nullptr : _PyDictOrValues_GetDict(held);
+    const PyDictOrValues* held = _PyObject_DictOrValuesPointer(object);
+    place = _PyDictOrValues_IsValues(*held) ? nullptr : &held->dict;
+  } else if (type->tp_dictoffset != 0) {
+    place = _PyObject_GetDictPtr(object);
   }
-  if (type->tp_dictoffset == 0) return nullptr;
-  PyObject** place = _PyObject_GetDictPtr(object);
-  return place == nullptr ? nullptr : *place;
+  return place == nullptr || *place == nullptr ? nullptr : place;
 }
 
 InlineValues inline_values(PyObject* object) {

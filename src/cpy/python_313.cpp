@@ -228,13 +228,14 @@ bool is_c_stack_deep(PyThreadState* thread) {
   return thread->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2 || is_native_stack_deep();
 }
 
-PyObject* existing_dict(PyObject* object) {
+PyObject* const* dict_place(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
+  PyObject* const* place = nullptr;
   if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT)
-    return reinterpret_cast<PyObject*>(_PyObject_GetManagedDict(object));
-  if (type->tp_dictoffset == 0) return nullptr;
-  PyObject** place = _PyObject_GetDictPtr(object);
-  return place == nullptr ? nullptr : *place;
+    place = reinterpret_cast<PyObject* const*>(&_PyObject_ManagedDictPointer(object)->dict);
+  else if (type->tp_dictoffset != 0)
+    place = _PyObject_GetDictPtr(object);
+  return place == nullptr || *place == nullptr ? nullptr : place;
 }
 
 InlineValues inline_values(PyObject* object) {

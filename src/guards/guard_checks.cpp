@@ -193,6 +193,24 @@ bool GuardSet::check_symbols() {
   return symbols_.empty() || symbols_.check([&](SourceId source) { return nodes_[source].value; });
 }
 
+void GuardSet::add_type(SourceId id, std::vector<FastCheck>& found) const {
+  PyObject* const value = nodes_[id].value;
+  found.push_back({FastKind::TypeIs, id, value, reinterpret_cast<uint64_t>(Py_TYPE(value)), &value->ob_type});
+}
+
+void GuardSet::add_read(SourceId id, std::vector<FastCheck>& found) const {
+  const Node& node = nodes_[id];
+  const Node& base = nodes_[node.source.base];
+  const auto* const place = place_of(node.source, base.value);
+  if (place == nullptr || *place != node.value) {
+    found.push_back({FastKind::ReadPointer, id, node.value, 0});
+    return;
+  }
+  // The place is one of the base's only if that is what it was.
+  if (!base.is_same && base.source.kind != SourceKind::DictItem) add_type(node.source.base, found);
+  found.push_back({FastKind::Pointer, id, node.value, reinterpret_cast<uint64_t>(node.value), place});
+}
+
 std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
   std::vector<FastCheck> found;
   varying_.clear();
@@ -226,7 +244,7 @@ std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
                                   kind == SourceKind::MethodSelf) &&
                                  nodes_[node.source.base].is_same;
     node.is_same = kind == SourceKind::Root || kind == SourceKind::Pinned || is_part_of_same;
-    if (!node.is_same && !is_covered) found.push_back({FastKind::ReadPointer, id, node.value, 0});
+    if (!node.is_same && !is_covered) add_read(id, found);
     node.is_same = node.is_same || node.held;
     if (!node.value) continue;
     bool versioned = !dict_children_[id].empty();
@@ -237,8 +255,7 @@ std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
           // The type of most builtin objects cannot be assigned to; that of instances and modules can.
           if (PyType_HasFeature(Py_TYPE(node.value), Py_TPFLAGS_HEAPTYPE) || PyModule_Check(node.value) ||
               (!node.is_same && !is_covered))
-            found.push_back(
-                {FastKind::TypeIs, id, node.value, reinterpret_cast<uint64_t>(Py_TYPE(node.value))});
+            add_type(id, found);
           break;
         case CheckKind::Tensor:
           found.push_back({FastKind::Tensor, id, node.value, static_cast<uint64_t>(check.number)});
@@ -282,15 +299,18 @@ void GuardSet::build_fast() {
   std::ranges::stable_sort(found, {}, place_of);
   fast_.clear();
   fast_dicts_.clear();
+  fast_pointers_.clear();
   fast_runs_.clear();
   for (size_t i = 0; i < found.size(); ++i) {
     const FastCheck& check = found[i];
     const bool is_dict = check.kind == FastKind::DictVersion;
-    const size_t place = is_dict ? fast_dicts_.size() : fast_.size();
+    const size_t place = is_dict ? fast_dicts_.size() : check.place ? fast_pointers_.size() : fast_.size();
     if (i == 0 || place_of(found[i - 1]) != place_of(check)) fast_runs_.push_back({check.kind, place, place});
     fast_runs_.back().end = place + 1;
     if (is_dict)
       fast_dicts_.push_back({check.object, check.expected, check.node.number()});
+    else if (check.place)
+      fast_pointers_.push_back({check.place, check.expected});
     else
       fast_.push_back(check);
   }
@@ -325,6 +345,30 @@ bool GuardSet::check_dicts(std::span<cpy::KnownDict> dicts) {
   }
 }
 
+bool GuardSet::are_known(std::span<const KnownPointer> pointers) {
+  uint64_t different = 0;
+  for (const KnownPointer& known : pointers) {
+    uint64_t now = 0;
+    std::memcpy(&now, known.place, sizeof now);
+    different |= now ^ known.expected;
+  }
+  return different == 0;
+}
+
+// What a tensor knows of itself lies all over the memory. The objects of the tensors, and what these know,
+// are on their way from there when they are looked at.
+bool GuardSet::check_tensors(std::span<const FastCheck> checks) const {
+  constexpr size_t kObjectsAhead = 12, kTensorsAhead = 6;
+  for (size_t i = 0; i < checks.size(); ++i) {
+    if (i + kObjectsAhead < checks.size()) __builtin_prefetch(checks[i + kObjectsAhead].object);
+    if (i + kTensorsAhead < checks.size())
+      TensorGuard::prefetch(runtime::tensor_of(checks[i + kTensorsAhead].object));
+    const FastCheck& check = checks[i];
+    if (!tensors_[TensorGuardId(check.expected)].matches(runtime::tensor_of(check.object))) return false;
+  }
+  return true;
+}
+
 bool GuardSet::check_fast() {
   for (const FastRun& run : fast_runs_) {
     const auto all = [&](const auto& holds) {
@@ -333,21 +377,18 @@ bool GuardSet::check_fast() {
     };
     bool ok = false;
     switch (run.kind) {
+      case FastKind::Pointer:
+      case FastKind::TypeIs:
+        ok = are_known(std::span(fast_pointers_).subspan(run.begin, run.end - run.begin));
+        break;
       case FastKind::ReadPointer:
         ok = all([&](const FastCheck& check) {
           const Source& source = nodes_[check.node].source;
           return read(source, nodes_[source.base].value) == check.object;
         });
         break;
-      case FastKind::TypeIs:
-        ok = all([](const FastCheck& check) {
-          return reinterpret_cast<uint64_t>(Py_TYPE(check.object)) == check.expected;
-        });
-        break;
       case FastKind::Tensor:
-        ok = all([&](const FastCheck& check) {
-          return tensors_[TensorGuardId(check.expected)].matches(runtime::tensor_of(check.object));
-        });
+        ok = check_tensors(std::span(fast_).subspan(run.begin, run.end - run.begin));
         break;
       case FastKind::Length:
         ok = all([](const FastCheck& check) {

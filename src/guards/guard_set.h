@@ -178,17 +178,32 @@ class GuardSet {
   };
   // In the order in which the checks of one depth are made. The depth of a node is the number of reads that
   // lead to it: what a check looks at is alive as long as the checks before it hold.
-  enum class FastKind : uint8_t { ReadPointer, TypeIs, Tensor, Length, NoGradientHooks, DictVersion };
+  // ReadPointer is for reads that do more than to follow a pointer.
+  enum class FastKind : uint8_t {
+    Pointer,
+    ReadPointer,
+    TypeIs,
+    Tensor,
+    Length,
+    NoGradientHooks,
+    DictVersion
+  };
   struct FastCheck {
     FastKind kind;
     SourceId node;
     PyObject* object;  // borrowed
     uint64_t expected;
+    const void* place = nullptr;  // of a Pointer or TypeIs
+  };
+  // A pointer of an object that is alive when it is read.
+  struct KnownPointer {
+    const void* place;
+    uint64_t expected;
   };
   // Checks of one kind and depth, side by side: a processor predicts such loops well.
   struct FastRun {
     FastKind kind;
-    size_t begin, end;  // in fast_; those of dict versions in fast_dicts_
+    size_t begin, end;  // in fast_; those of dict versions in fast_dicts_, of pointers in fast_pointers_
   };
 
   struct DistinctGroup {
@@ -220,6 +235,10 @@ class GuardSet {
   bool check_type_lookup(TypeLookup& lookup);
   void build_fast();
   std::vector<FastCheck> find_fast_checks();
+  void add_type(SourceId id, std::vector<FastCheck>& found) const;
+  void add_read(SourceId id, std::vector<FastCheck>& found) const;
+  static bool are_known(std::span<const KnownPointer> pointers);
+  bool check_tensors(std::span<const FastCheck> checks) const;
 
   // What tells sources apart; the node holds the key.
   struct Read {
@@ -244,6 +263,7 @@ class GuardSet {
   SymbolGuards symbols_;
   std::vector<FastCheck> fast_;
   std::vector<cpy::KnownDict> fast_dicts_;
+  std::vector<KnownPointer> fast_pointers_;
   std::vector<FastRun> fast_runs_;
   std::vector<SourceId> varying_;
   IdVector<SourceId, std::vector<SourceId>> dict_children_;

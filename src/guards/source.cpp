@@ -134,4 +134,34 @@ PyObject* read(const Source& source, PyObject* base) {
   return nullptr;
 }
 
+PyObject* const* place_of(const Source& source, PyObject* base) {
+  switch (source.kind) {
+    case SourceKind::InstanceDict:
+      return cpy::dict_place(base);
+    case SourceKind::TupleItem:
+      if (!PyTuple_Check(base) || source.index >= PyTuple_GET_SIZE(base)) return nullptr;
+      return &PyTuple_GET_ITEM(base, source.index);
+    case SourceKind::CellContents:
+      return PyCell_Check(base) ? &reinterpret_cast<PyCellObject*>(base)->ob_ref : nullptr;
+    case SourceKind::FunctionCode:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_code : nullptr;
+    case SourceKind::FunctionDefaults:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_defaults : nullptr;
+    case SourceKind::FunctionKwDefaults:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_kwdefaults : nullptr;
+    case SourceKind::FunctionGlobals:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_globals : nullptr;
+    case SourceKind::FunctionClosure:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_closure : nullptr;
+    case SourceKind::MethodFunction:
+      return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_func : nullptr;
+    case SourceKind::MethodSelf:
+      return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_self : nullptr;
+    case SourceKind::Member:
+      return cpy::member_place(source.key.get(), base);
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace oxy::guards

@@ -72,4 +72,8 @@ cpy::Ref make_number(const Source& source, PyObject* base, PyObject* other);
 // it alive. Null if there is none. Runs no Python code and leaves no exception set.
 PyObject* read(const Source& source, PyObject* base);
 
+// Where read() finds it: memory of the base that holds the pointer for as long as the base lives. Null if
+// read() does more than to follow a pointer.
+PyObject* const* place_of(const Source& source, PyObject* base);
+
 }  // namespace oxy::guards

@@ -43,6 +43,8 @@ struct TensorGuard {
   // All strides follow from the sizes, in this order.
   void make_dense(std::vector<int32_t> order);
   bool matches(const at::Tensor& tensor) const;
+  // Asks for the memory that matches() will read.
+  static void prefetch(const at::Tensor& tensor);
   // The first difference: "size of dimension 1: was 128, is 64".
   std::string difference(const at::Tensor& tensor) const;
   // Whether sizes and strides are all that differs.

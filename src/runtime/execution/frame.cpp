@@ -13,6 +13,12 @@ namespace {
 
 using Borrow = c10::MaybeOwnedTraits<at::Tensor>;
 
+// Asks for the memory where address_for_reading() finds the address.
+void prefetch_address(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.has_storage())
+    __builtin_prefetch(tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+}
+
 // Constants and most inputs are only read: a const pointer leaves copy-on-write storage shared.
 void* address_for_reading(const at::Tensor& tensor) {
   if (!tensor.has_storage()) return nullptr;
@@ -136,7 +142,11 @@ void Frame::begin_call(std::span<const at::Tensor> inputs, const Arena* lent, Pa
   inputs_ = inputs;
   lacks_parts_of_inputs_ = parts == PartsOfInputs::WhenAsked;
   begin_launches();
-  for (const PreparedInput& input : plan_.inputs) {
+  constexpr size_t kAhead = 8;
+  for (size_t i = 0; i < plan_.inputs.size(); ++i) {
+    if (i + kAhead < plan_.inputs.size())
+      prefetch_address(inputs[static_cast<size_t>(plan_.inputs[i + kAhead].input)]);
+    const PreparedInput& input = plan_.inputs[i];
     const size_t index = input.buffer.index();
     const at::Tensor& given = inputs[static_cast<size_t>(input.input)];
     void* const address = address_for_reading(given);
