@@ -142,6 +142,12 @@ def test_what_the_program_rounds_to_float32_has_its_errors(monkeypatch):
         assert bool(graphs.check(program)) == found
 
 
+def test_a_copy_in_another_type_is_one_in_float64():
+    """Written to, it is no leaf."""
+    program = dataclasses.replace(program_of(["a0 = leaf(values(3, (5, 5), f32))"], ["v0 = a0.to(f16)", "v1 = v0.exp_()"]), mode="grad")
+    assert not graphs._in_float64(program, 0).raised
+
+
 def test_random_numbers_of_float64_may_be_those_of_float32(monkeypatch):
     program = program_of(["a0 = values(3, (8, 5), f32)", "a1 = values(4, (7, 5), f32, special=True)"], ["v0 = torch.zeros_like(a0)", "v1 = F.gelu(F.linear(v0.normal_(), a1))"])
     assert graphs.check(program) is None
