@@ -9,6 +9,8 @@
 #include <ATen/ops/_unsafe_view.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "trace/composites/composites.h"
@@ -41,13 +43,10 @@ bool depend_on_data(const sym::ShapeEnvironment& environment, const std::vector<
       numbers, [&](const Expr& number) { return environment.depends_on_graph(sym::equal(number, 0)); });
 }
 
-// reshape(self, shape)
-void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
-  Session* session = recording_session();
-  if (!is_symbolic(self) || self.dim() == 0 || session == nullptr) return decompose(op, self.device(), stack);
-  const std::vector<c10::SymInt> proposed = torch::jit::peek(*stack, 1, 2).toSymIntVector();
-  const at::SymDimVector sizes = at::infer_size_dv(proposed, self.sym_numel());
+// The tensor in the new sizes; nothing where these questions have no general answer.
+std::optional<at::Tensor> reshaped(const at::Tensor& self, c10::SymIntArrayRef sizes) {
+  Session* const session = recording_session();
+  if (!is_symbolic(self) || self.dim() == 0 || session == nullptr) return std::nullopt;
   torch_api::Symbols& symbols = *session->symbols;
   const std::vector<Expr> own = expressions_of(self.sym_sizes()),
                           strides = expressions_of(self.sym_strides());
@@ -56,7 +55,7 @@ void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const sym::Condition is_empty = sym::equal(sym::product(own), 0);
   if (symbols.environment.hint(is_empty) != false || depend_on_data(symbols.environment, own) ||
       depend_on_data(symbols.environment, strides) || depend_on_data(symbols.environment, wanted))
-    return decompose(op, self.device(), stack);
+    return std::nullopt;
   const auto shares_memory = [&](const AskOfSizes& ask) {
     return view_strides(ask, own, strides, wanted).has_value();
   };
@@ -64,23 +63,51 @@ void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto at_hand = [&](const sym::Condition& question) {
     return symbols.environment.hint(question).value_or(false);
   };
-  torch::jit::drop(*stack, 2);
-  if (shares_memory(in_general)) {
-    stack->emplace_back(self.view_symint(sizes));
-    return;
-  }
+  if (shares_memory(in_general)) return self.view_symint(sizes);
   const at::Tensor copy = self.clone(at::MemoryFormat::Contiguous);
   if (const TraceTensor* traced = trace_tensor(copy)) {
     session->reshaped_copies.push_back(traced->value());
     if (shares_memory(at_hand)) session->copies_of_views.push_back(traced->value());
   }
-  stack->emplace_back(at::_unsafe_view_symint(copy, sizes));
+  return at::_unsafe_view_symint(copy, sizes);
+}
+
+// reshape(self, shape)
+void reshape(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
+  if (!is_symbolic(self)) return decompose(op, self.device(), stack);
+  const std::vector<c10::SymInt> proposed = torch::jit::peek(*stack, 1, 2).toSymIntVector();
+  std::optional<at::Tensor> result = reshaped(self, at::infer_size_dv(proposed, self.sym_numel()));
+  if (!result) return decompose(op, self.device(), stack);
+  torch::jit::drop(*stack, 2);
+  stack->emplace_back(std::move(*result));
+}
+
+// flatten(self, start_dim, end_dim), whose kernel calls that of reshape without the dispatcher.
+void flatten(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
+  const auto dimension = [&](size_t place) {
+    const int64_t given = torch::jit::peek(*stack, place, 3).toInt();
+    return given < 0 ? given + self.dim() : given;
+  };
+  const int64_t first = dimension(1), last = dimension(2);
+  if (!is_symbolic(self) || first < 0 || first >= last || last >= self.dim())
+    return decompose(op, self.device(), stack);
+  const c10::SymIntArrayRef own = self.sym_sizes();
+  std::vector<c10::SymInt> sizes(own.begin(), own.begin() + first);
+  sizes.push_back(c10::multiply_integers(own.begin() + first, own.begin() + last + 1));
+  sizes.insert(sizes.end(), own.begin() + last + 1, own.end());
+  std::optional<at::Tensor> result = reshaped(self, sizes);
+  if (!result) return decompose(op, self.device(), stack);
+  torch::jit::drop(*stack, 3);
+  stack->emplace_back(std::move(*result));
 }
 
 }  // namespace
 
 void add_reshaping(torch::Library& library) {
   library.impl("reshape", torch::CppFunction::makeFromBoxedFunction<&reshape>());
+  library.impl("flatten.using_ints", torch::CppFunction::makeFromBoxedFunction<&flatten>());
 }
 
 }  // namespace oxy::trace

@@ -279,16 +279,29 @@ class Functionaliser {
     return true;
   }
 
+  // Whether an argument of the functional graph has the layout of the recorded one that it stands for.
+  bool is_alike(const Argument& recorded, const Argument& own) const {
+    if (std::holds_alternative<ValueList>(recorded)) return false;
+    const auto* const left = std::get_if<ValueRef>(&recorded);
+    const auto* const right = std::get_if<ValueRef>(&own);
+    if (left == nullptr || right == nullptr) return left == nullptr && right == nullptr;
+    const TensorMeta &a = in_.meta(left->id), &b = out_.meta(right->id);
+    return a.sizes == b.sizes && a.strides == b.strides;
+  }
+
   void call_functional_form(const Node& node) {
     const OperatorSchema* functional = functional_form(*node.op);
     if (functional == nullptr) throw Unsupported(fmt::format("{} has no form without writes", node.op->name));
     std::vector<Argument> args;
     std::vector<ValueId> written;
+    bool reads_alike = true;
     for (size_t i = 0; i < node.args.size(); ++i) {
       const ArgumentInfo& info = node.op->arguments[i];
       if (info.is_written && std::holds_alternative<ValueRef>(node.args[i]))
         written.push_back(std::get<ValueRef>(node.args[i]).id);
-      if (!is_out_argument(info)) args.push_back(sets_.read_argument(node.args[i]));
+      if (is_out_argument(info)) continue;
+      args.push_back(sets_.read_argument(node.args[i]));
+      reads_alike = reads_alike && is_alike(node.args[i], args.back());
     }
     convert_compared(*functional, args);
     if (ops::traits_of(*functional).addresses_storage())
@@ -312,6 +325,9 @@ class Functionaliser {
       throw Unsupported(fmt::format("{} does not return what {} writes", functional->name, node.op->name));
     std::vector<TensorMeta> metas = result_metadata(*functional, args, targets);
     check(metas.size() == targets.size(), fmt::format("{} has another number of results", functional->name));
+    // The recording has asked about the sizes on which the layout of results depends.
+    for (size_t i = 0; i < targets.size(); ++i)
+      if (reads_alike && !is_write[i]) metas[i] = in_.meta(targets[i]);
     const std::vector<ValueId> values = out_.emit_all(functional, std::move(args), std::move(metas));
     const ops::Traits& traits = ops::traits_of(*functional);
     for (size_t i = 0; i < targets.size(); ++i)

@@ -20,6 +20,7 @@ PROGRAMS = {
     "pooled": lambda x: F.avg_pool2d(x.sigmoid(), 3, padding=1, stride=1),
     "beside its first": lambda x: torch.hstack([torch.fmax(x.sign(), x.sign()[:1])] * 2),
     "of one width": lambda x: torch.cat([torch.maximum(x.sigmoid()[:1], x.sigmoid())] * 2, 1) if x.size(3) == 1 else x * 2,
+    "normalised": lambda x: F.batch_norm(x.permute(2, 1, 3, 0), torch.zeros(x.size(1)), torch.ones(x.size(1)), training=x.numel() > x.size(1)),
     "repeated": lambda x: torch.cat([(x * 2).expand(-1, 4, -1, -1), x.expand(-1, 4, -1, -1)], 2) if x.size(1) == 1 else x + 1,
 }
 # One image may lose its format where it is seen in other sizes, or in its own.

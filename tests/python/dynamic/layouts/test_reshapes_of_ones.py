@@ -100,6 +100,8 @@ OTHER_STRIDES = {
     "places that are swapped": lambda x: (x * 2).transpose(0, 1).reshape(x.size(0), x.size(1), -1),
     "columns beside each other": lambda x: x.transpose(0, 1).reshape(x.size(1), -1).sin(),
     "its own shape in another order": lambda x: x.permute(2, 1, 0).reshape(x.shape),
+    "flattened": lambda x: x.permute(2, 0, 1).flatten(-2) + 1,
+    "flattened from the first on": lambda x: (x * 2).permute(1, 2, 0).flatten(0, 1),
     "a batch of numbers": lambda x: (x * 2).permute(2, 1, 0).reshape(4, -1) if x.size(2) == 4 else x,
 }
 
