@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from observation import Observation, difference, errors_of_eager, saves_more, value_difference
+from observation import Observation, difference, errors_of_eager, gradients_overlap, observe, saves_more, value_difference
 
 import eager_kernels
 import graphs
@@ -140,6 +140,20 @@ def test_what_the_program_rounds_to_float32_has_its_errors(monkeypatch):
     for error, found in ((1e-6, False), (1e-3, True)):
         compiled_as(monkeypatch, lambda t, error=error: t * (1 + error))
         assert bool(graphs.check(program)) == found
+
+
+def test_gradients_that_eager_lets_share_elements():
+    """Eager adds the second pass to both gradients at once, since the first one was one element seen twice."""
+
+    def gradients(tangent):
+        a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+        result = torch.vstack([a, b])
+        result.backward(tangent, retain_graph=True)
+        result.backward(torch.tensor([[5.0], [7.0]]))
+        return result, a.grad, b.grad
+
+    assert gradients_overlap(observe(lambda: gradients(torch.ones(1, 1).expand(2, 1)), []), 1)
+    assert not gradients_overlap(observe(lambda: gradients(torch.ones(2, 1)), []), 1)
 
 
 def test_a_copy_in_another_type_is_one_in_float64():
