@@ -261,6 +261,14 @@ std::optional<bool> Symbols::decide_layout(const Condition& question) {
   return answer;
 }
 
+void Symbols::decide_ones(std::span<const Expr> sizes) {
+  std::vector<Condition> are_one;
+  for (const Expr& size : sizes) are_one.push_back(sym::equal(environment.simplify(size), 1));
+  const Condition question = Condition::all(std::move(are_one));
+  const std::optional<bool> known = question.constant();
+  if (known ? *known : decide_layout(question) == true) needs_exact_ones = true;
+}
+
 void Symbols::fix_ones() {
   for (const sym::Symbol& symbol : environment.symbols())
     if (symbol.kind == sym::SymbolKind::Size) decide_layout(sym::equal(symbol.variable, 1));

@@ -22,6 +22,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "sym/environment/shape_environment.h"
 
@@ -38,6 +39,9 @@ struct Symbols {
   // Which of two layouts there is: the answer of the values at hand, as a guard that contradicts no mark.
   // Nothing if there are none.
   std::optional<bool> decide_layout(const sym::Condition& question);
+  // Where the format of a tensor follows from strides of these dimensions if all are of size 1: whether they
+  // are becomes a guard. If so, they are numbers from the beginning of the next recording.
+  void decide_ones(std::span<const sym::Expr> sizes);
   // For where strides of dimensions of size 1 have to be eager's: which sizes are 1 becomes a guard, and
   // these are numbers from the beginning of the next recording.
   void fix_ones();

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6", "elu", "celu", "selu")  # with gradients at NaN that eager's vectorised kernels do not give
+SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6", "elu", "celu", "selu", "softshrink", "hardshrink")  # with gradients at NaN that eager's vectorised kernels do not give
 NORMS = ("batch_norm", "instance_norm")  # whose gradients eager gets wrong for one image with strides of two layouts
 OTHERS = (*SCALAR_KERNELS, *NORMS)
 

@@ -134,7 +134,10 @@ bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const auto [sizes, strides] = symbolic_layout();
   const size_t spatial = format == at::MemoryFormat::ChannelsLast ? 2 : 3;
   const sym::Condition is_like = sym::channels_last_strides(sizes, strides, spatial);
-  return torch_api::to_torch(symbols_, is_like).guard_bool(__FILE__, __LINE__);
+  if (!torch_api::to_torch(symbols_, is_like).guard_bool(__FILE__, __LINE__)) return false;
+  symbols_->decide_ones(std::span(sizes).subspan(1, 1));
+  symbols_->decide_ones(std::span(sizes).subspan(2));
+  return true;
 }
 
 void TraceTensor::become(const TensorMeta& meta, graph::ValueId value) {

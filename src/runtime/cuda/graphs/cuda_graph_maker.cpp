@@ -52,12 +52,14 @@ class CudaGraphMaker : public DeviceGraphMaker {
         decoy_pool_(device.index()) {}
 
   std::shared_ptr<const Arena> arena(int64_t bytes) override {
-    if (arena_ == nullptr || arena_->bytes < bytes) {
+    std::shared_ptr<const Arena> arena = arena_.lock();
+    if (arena == nullptr || arena->bytes < bytes) {
       const c10::DeviceGuard guard(device_);
-      arena_ = std::make_shared<Arena>(
+      arena = std::make_shared<Arena>(
           Arena{c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes)), bytes});
+      arena_ = arena;
     }
-    return arena_;
+    return arena;
   }
 
   void warm_up(const std::function<void()>& work) override {
@@ -144,7 +146,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
   std::vector<DrawNodes> draw_nodes_;      // of the present pass
   torch_api::AllocatorPool pool_;
   torch_api::AllocatorPool decoy_pool_;  // what is allocated on the way lies elsewhere in passes with decoys
-  std::shared_ptr<const Arena> arena_;
+  std::weak_ptr<const Arena> arena_;  // the largest; those that replay hold it
 };
 
 }  // namespace

@@ -115,3 +115,18 @@ def test_what_a_break_hands_on_has_the_format_of_eager(name, dynamic):
             for size in sizes:
                 x = torch.randn(size).to(memory_format=layout)
                 same(compiled(x), program(x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("size", [(63, 1, 64, 1), (3, 1, 4, 5), (3, 4, 1, 1), (1, 1, 1, 1), (2, 3, 4, 5)], ids=str)
+def test_a_conversion_is_a_copy_where_it_is_one_in_eager(size, dynamic):
+    def program(x):
+        rounded = x.round()
+        return rounded, rounded.to(memory_format=torch.channels_last)
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for scale in (1, 2, 3):
+        x = torch.randn([d * scale if d > 1 else d for d in size]).to(memory_format=torch.channels_last)
+        (kept, converted), (kept_in_eager, converted_in_eager) = compiled(x), program(x)
+        assert (kept.data_ptr() == converted.data_ptr()) == (kept_in_eager.data_ptr() == converted_in_eager.data_ptr())
+        same(converted, converted_in_eager)
