@@ -204,6 +204,10 @@ def gradients_overlap(observation, outputs):
     return any(after[0] < before[1] for before, after in zip(taken, taken[1:]))
 
 
+def names_a_part(observation):
+    return observation.raised is not None and re.match(r"Output \d+ of \w+ is a view and its base", observation.raised[1]) is not None
+
+
 def saves_more(expected, actual):
     """Whether eager's backward pass lacks a tensor that the compiled one computes again or does not need (docs/limits.md).
 
@@ -213,6 +217,9 @@ def saves_more(expected, actual):
     if expected.raised is not None and expected.raised[0] == "CheckpointError":
         return actual.raised is None
     written, spent = "one of the variables needed for gradient", "Trying to backward through the graph a second time"
+    # So eager says that a part of a split was written to since, where the part is what it saved.
+    if names_a_part(expected):
+        return actual.raised is None or actual.raised[1].startswith(written)
     if expected.raised is None or not expected.raised[1].startswith((written, spent)):
         return False
     return actual.raised is None or expected.raised[1].startswith(written) and actual.raised[1].startswith(spent)

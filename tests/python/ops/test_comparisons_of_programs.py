@@ -239,3 +239,10 @@ def test_a_checkpoint_that_eager_cannot_run_again():
     error.raised = ("CheckpointError", error.raised[1])
     assert saves_more(error, Observation(None, None, [], [], []))
     assert not saves_more(error, raised("another one"))
+
+
+def test_a_part_of_a_split_that_eager_saved_was_written_to():
+    part = raised("Output 1 of Split is a view and its base or another view of its base has been modified inplace.")
+    written = raised("one of the variables needed for gradient computation has been modified by an inplace operation")
+    assert saves_more(part, written) and saves_more(part, Observation(None, None, [], [], []))
+    assert not saves_more(part, raised("another one")) and not saves_more(written, part)
