@@ -355,8 +355,7 @@ bool GuardSet::are_known(std::span<const KnownPointer> pointers) {
   return different == 0;
 }
 
-// What a tensor knows of itself lies all over the memory. The objects of the tensors, and what these know,
-// are on their way from there when they are looked at.
+// A tensor's object and its TensorImpl may lie anywhere in memory. Both are prefetched some checks ahead.
 bool GuardSet::check_tensors(std::span<const FastCheck> checks) const {
   constexpr size_t kObjectsAhead = 12, kTensorsAhead = 6;
   for (size_t i = 0; i < checks.size(); ++i) {

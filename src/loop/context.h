@@ -165,6 +165,9 @@ class LoweringContext {
   // Eager makes some results in a copy of an operand's whole storage, and they begin where the operand does.
   bool begins_behind_room(graph::ValueId id) const;
   BufferView behind_room(const Tensor& x, const TensorMeta& m);
+  // Whether the value is a part of a tensor that an operator computes, so that no two elements share memory
+  // unless a stride is 0.
+  bool is_part_of_computed(graph::ValueId id) const;
   BufferView output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed);
   ProgramOutput finish_output(const graph::Output& output, IdVector<BufferId, bool>& exposed);
 

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "loop/context.h"
 #include "loop/view.h"
@@ -183,6 +185,19 @@ BufferView LoweringContext::behind_room(const Tensor& x, const TensorMeta& m) {
   return {room.source->buffer, m.sizes, m.strides, m.storage_offset};
 }
 
+bool LoweringContext::is_part_of_computed(graph::ValueId id) const {
+  const std::array movements = {op::slice(),     op::select(), op::permute(),
+                                op::transpose(), op::view(),   op::alias()};
+  for (;;) {
+    const graph::NodeId producer = graph_.values[id].node;
+    if (producer == graph::kNoNode) return false;
+    const graph::Node& node = graph_.nodes[producer];
+    if (!node.op->is_view()) return true;
+    if (std::ranges::find(movements, node.op) == movements.end()) return false;
+    id = std::get<graph::ValueRef>(node.args.at(0)).id;
+  }
+}
+
 BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed) {
   const TensorMeta& m = meta(id);
   auto usable = [&](const std::optional<BufferView>& view) {
@@ -197,7 +212,9 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
     TensorMeta distinct = m;
     for (size_t d = 0; d < repeats.size(); ++d)
       if (repeats[d]) distinct.sizes[d] = 1;
-    if (is_non_overlapping_and_dense(m) || !is_known_apart(distinct)) {
+    const bool any_repeats = std::ranges::find(repeats, true) != repeats.end();
+    const bool is_apart = is_known_apart(distinct) || (!any_repeats && is_part_of_computed(id));
+    if (is_non_overlapping_and_dense(m) || !is_apart) {
       view = window(copy(value(id), dense_strides(m)));
     } else {
       Tensor whole = value(id);

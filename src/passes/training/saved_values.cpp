@@ -110,8 +110,9 @@ class Chooser {
            (is_recomputable(node) || has_stand_in(node) || price_of_rows(node));
   }
 
-  // Whether the node may read its argument from a copy, as which it is saved unless somebody holds it. A view
-  // of the storage may reach elements that are not the argument's own, or count from where the storage began.
+  // Whether the node gives the same for a copy of its argument. An argument that nobody holds is saved as a
+  // copy, and a view of the storage may reach elements that are not the argument's own, or count from where
+  // the storage began.
   bool is_same_of_copy(const Node& node) const {
     const ops::Traits& traits = ops::traits_of(*node.op);
     if (!traits.addresses_storage()) return true;

@@ -13,10 +13,10 @@ namespace oxy::backend::cpu {
 
 namespace {
 
-// Additions that a float32 accumulator takes before its sum goes on in float64. Eager adds 16 at a time, and
-// then 16 such sums: a chain of twice as many rounds as often.
+// How many numbers one float32 accumulator adds before their sum is added in float64. Eager adds 16 numbers,
+// then 16 of these sums, and so on: each number is rounded about as often.
 constexpr int64_t kChain = 32;
-constexpr int64_t kLaneChain = 64;  // of each lane, of which there are many
+constexpr int64_t kLaneChain = 64;  // of one lane
 constexpr int64_t kFewTotals = 16;  // of inner loops: too few to go on in float64
 // Elements of a variance's blocks. The shift of the first may be far off.
 constexpr int64_t kLaneMoments = 16384;

@@ -41,3 +41,19 @@ def test_nothing_else_is_written_there(name, dynamic, mode):
             compiled(torch.randn(rows, 64), index)
             same(actual, expected)
             assert len(others) == 8
+
+
+HALVES = {
+    "of a convolution": lambda x, w: (F.conv1d(x, w, padding=1) * 2).tensor_split(2, 2)[1],
+    "of a convolution, across": lambda x, w: (F.conv1d(x, w, padding=1) * 2).chunk(2, 2)[0].transpose(0, 2),
+    "of what is padded": lambda x, w: F.pad(x.sin(), (1, 2))[:, x.size(1) // 2 :, : (x.size(2) + 3) // 2],
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, None, True])
+@pytest.mark.parametrize("name", HALVES)
+def test_a_part_alone_has_the_strides_of_the_whole(name, dynamic):
+    compiled = oxyfuel.compile(HALVES[name], dynamic=dynamic)
+    for length, channels in ((17, 63), (5, 8), (30, 9)):
+        x, w = torch.randn(4, channels, length), torch.randn(2, channels, 3)
+        same(compiled(x, w), HALVES[name](x, w))
