@@ -77,39 +77,6 @@ def other_orders():
             setattr(torch, name, function)
 
 
-def _summed(rows):
-    total = torch.zeros_like(rows[0])
-    for row in rows:
-        total = total + row
-    return total
-
-
-def _sum_in_order(tensor, dimensions=None, keepdim=False, dtype=None):
-    """The sum of one element after the other, or of sixteen such sums if there are many."""
-    dtype = dtype or tensor.dtype
-    dimensions = [d % max(tensor.dim(), 1) for d in dimensions or range(tensor.dim())]
-    wide = tensor.to(torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype)
-    kept = [d for d in range(tensor.dim()) if d not in dimensions]
-    rows = wide.permute([*dimensions, *kept]).reshape(-1, *(tensor.shape[d] for d in kept))
-    if len(rows) > 1024:
-        rows = torch.cat([rows, rows.new_zeros(-len(rows) % 16, *rows.shape[1:])])
-        rows = _summed(rows.reshape(-1, 16, *rows.shape[1:]))
-    total = _summed(rows).to(dtype)
-    return total.reshape([1 if d in dimensions else size for d, size in enumerate(tensor.shape)]) if keepdim else total
-
-
-class SumsInOrder(TorchDispatchMode):
-    """Eager whose sums add one element after the other, as a plain loop does: eager's own halves have smaller errors."""
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        sums = (torch.ops.aten.sum.default, torch.ops.aten.sum.dim_IntList)
-        means = (torch.ops.aten.mean.default, torch.ops.aten.mean.dim)
-        if operator not in (*sums, *means) or not args[0].is_floating_point() or not args[0].numel():
-            return operator(*args, **kwargs or {})
-        total = _sum_in_order(*args, **kwargs or {})
-        return total if operator in sums else total / (args[0].numel() // max(total.numel(), 1))
-
-
 class NarrowDraws(TorchDispatchMode):
     """Eager that draws random numbers of float64 as it draws those of float32."""
 

@@ -182,8 +182,7 @@ def _moved_by_a_bit(tensor, seed):
 
 
 def _with_moved_inputs(program, call, trial, draws=contextlib.nullcontext):
-    """The call in eager with its inputs moved by a bit, in the program's types and in float64: what differs is rounding.
-    Every second trial adds in the order of a plain loop."""
+    """The call in eager with its inputs moved by a bit, in the program's types and in float64: what differs is rounding."""
     inputs = [dataclasses.replace(line, text=re.sub(r"\bvalues\(", "moved(", FLOATING.sub(r"own_\1", line.text))) for line in program.inputs]
     moved_program = dataclasses.replace(program, inputs=inputs)
     own = load(moved_program)
@@ -199,8 +198,7 @@ def _with_moved_inputs(program, call, trial, draws=contextlib.nullcontext):
     types = {f"own_{name}": own[name] for name in ("f32", "f64", "bf16", "f16")}
     own.update(types, moved=moved)
     wide = {**types, "moved": moved_and_widened, "f32": torch.float64, "bf16": torch.float64, "f16": torch.float64}
-    with eager_kernels.SumsInOrder() if trial % 2 else contextlib.nullcontext():
-        in_own_types = _observed_or_none(moved_program, own, call)
+    in_own_types = _observed_or_none(moved_program, own, call)
     with _default_float64(), draws():
         return in_own_types, _observed_in_wide_types(moved_program, call, lambda namespace: namespace.update(wide))
 

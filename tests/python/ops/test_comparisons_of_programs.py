@@ -176,15 +176,6 @@ def test_random_numbers_of_float64_may_be_those_of_float32(monkeypatch):
         assert wide.dtype == torch.float64 and torch.equal(wide, narrow.double())
 
 
-def test_sums_in_order_are_sums():
-    tensor = torch.rand(5, 300, 7, dtype=torch.float64)
-    for sum in (lambda t: t.sum(), lambda t: t.sum(1), lambda t: t.sum((0, 2), keepdim=True), lambda t: t.mean((0, -1)), lambda t: t.mean(), lambda t: t[0, :0].sum(), lambda t: t.sum(0, dtype=torch.float32),
-                lambda t: t.bfloat16().sum(1), lambda t: t[0, 0, 0].sum(), lambda t: (t > 0.5).sum(1)):
-        with eager_kernels.SumsInOrder():
-            actual = sum(tensor)
-        torch.testing.assert_close(actual, sum(tensor))
-
-
 # --- the sign of what is no number
 
 
