@@ -232,6 +232,12 @@ def test_a_checkpoint_that_eager_cannot_run_again():
     assert not saves_more(error, raised("another one"))
 
 
+def test_a_gradient_of_zeros_that_eager_cannot_add_to():
+    zeros = raised("ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone()")
+    assert saves_more(zeros, Observation(None, None, [], [], []))
+    assert not saves_more(zeros, raised("another one")) and not saves_more(raised("another one"), zeros)
+
+
 def test_a_part_of_a_split_that_eager_saved_was_written_to():
     part = raised("Output 1 of Split is a view and its base or another view of its base has been modified inplace.")
     written = raised("one of the variables needed for gradient computation has been modified by an inplace operation")
