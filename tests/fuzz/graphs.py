@@ -130,7 +130,7 @@ def _in_wide_types(program, copies):
 
     def wide(text):
         text = CONVERSION.sub(r".to(\1, copy=True)", text) if copies else text
-        return text.replace(".view(i32).view(f32)", "").replace(".float()", ".double()")
+        return text.replace(".view(i32).view(f32)", ".detach()").replace(".float()", ".double()")
 
     return dataclasses.replace(program, lines=[dataclasses.replace(line, text=wide(line.text)) for line in program.lines])
 

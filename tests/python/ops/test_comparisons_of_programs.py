@@ -142,6 +142,14 @@ def test_what_the_program_rounds_to_float32_has_its_errors(monkeypatch):
         assert bool(graphs.check(program)) == found
 
 
+def test_what_is_seen_as_bits_has_no_history_in_float64():
+    """heaviside has no derivative, and nothing asks for one behind integers."""
+    lines = ["v0 = (a0 * 2).view(i32).view(f32)", "v1 = torch.heaviside(v0, v0)"]
+    passes = ["torch.autograd.backward(*carry(outputs, [('v1', 596, 'plain')]))"]
+    program = program_of(["a0 = leaf(values(3, (5, 5), f32))"], lines, mode="grad", backward=passes)
+    assert not graphs._in_float64(program, 0).raised
+
+
 def test_gradients_that_eager_lets_share_elements():
     """Eager adds the second pass to both gradients at once, since the first one was one element seen twice."""
 
