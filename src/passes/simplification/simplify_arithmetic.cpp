@@ -136,10 +136,13 @@ Replacement simplify(const Site& site) {
 
 Graph simplify_arithmetic(const Graph& source) {
   const auto read_as_storage = values_read_as_storage(source);
+  const auto are_behind_results = values_behind_results(source);
   return rewrite(source, [&](const Site& site) -> Replacement {
     for (const ValueId id : site.node.outputs)
       if (id != graph::kNoValue && read_as_storage[id]) return std::nullopt;
-    return simplify(site);
+    Replacement replaced = simplify(site);
+    if (replaced && moves_results(site, *replaced, are_behind_results)) return std::nullopt;
+    return replaced;
   });
 }
 

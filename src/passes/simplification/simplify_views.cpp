@@ -229,34 +229,6 @@ Replacement simplify(const Site& site) {
   return std::nullopt;
 }
 
-// What results of the graph are views of, besides themselves.
-IdVector<ValueId, bool> values_behind_results(const Graph& graph) {
-  IdVector<ValueId, bool> are_behind(graph.values.size());
-  for (const graph::Output& output : graph.outputs) {
-    const Node* node = producer(graph, output.value);
-    while (node != nullptr && node->op->is_view()) {
-      const ValueId base = tensor_argument(*node, 0);
-      if (base == graph::kNoValue) break;
-      are_behind[base] = true;
-      node = producer(graph, base);
-    }
-  }
-  return are_behind;
-}
-
-// Whether the value is all of the memory that it lies in, and begins where `copy` does.
-bool lies_as(const Graph& graph, ValueId value, const TensorMeta& copy) {
-  ValueId owner = value;
-  for (const Node* node = producer(graph, owner); node != nullptr && node->op->is_view();
-       node = producer(graph, owner)) {
-    const ValueId base = tensor_argument(*node, 0);
-    if (base == graph::kNoValue) break;
-    owner = base;
-  }
-  return graph.meta(value).storage_offset == copy.storage_offset &&
-         element_count(graph.meta(owner)) == element_count(graph.meta(value));
-}
-
 }  // namespace
 
 Graph simplify_views(const Graph& source) {
@@ -267,12 +239,7 @@ Graph simplify_views(const Graph& source) {
     for (ValueId id : site.node.outputs)
       if (!keeps_storage && id != graph::kNoValue && read_as_storage[id]) return std::nullopt;
     Replacement replaced = simplify(site);
-    // Views that are results say which part of the copy they are, and not which part of something larger.
-    if (replaced && !keeps_storage)
-      for (size_t i = 0; i < site.node.outputs.size(); ++i)
-        if (site.node.outputs[i] != graph::kNoValue && are_behind_results[site.node.outputs[i]] &&
-            !lies_as(site.graph, replaced->at(i), site.meta(i)))
-          return std::nullopt;
+    if (replaced && !keeps_storage && moves_results(site, *replaced, are_behind_results)) return std::nullopt;
     return replaced;
   });
 }
