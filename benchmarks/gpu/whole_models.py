@@ -16,6 +16,7 @@ import gc
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -131,13 +132,21 @@ def host_seconds(function):
     return best
 
 
-steady_times = {}  # by row: by way, in seconds
+@dataclass
+class Measured:
+    steady: float  # seconds of a call
+    first: float  # seconds of the first call, less a steady one
+    in_tensors: int  # the peaks of memory, MiB
+    held: int
+
+
+measured = {}  # by row: by way
 
 
 def show(name, make, ways, kernels=0):
     """A row. A call of ours that ran in eager is named as such."""
     cells, lists = [], []
-    times = steady_times[name] = {}
+    row = measured[name] = {}
     for way in ways:
         torch._dynamo.reset()
         oxyfuel.reset()
@@ -148,8 +157,9 @@ def show(name, make, ways, kernels=0):
         first = seconds(function, 1)
         for _ in range(WARM_UP):
             function()
-        steady = times[way] = min(seconds(function, CALLS) for _ in range(ROUNDS))
+        steady = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peak, reserved = torch.cuda.max_memory_allocated() >> 20, torch.cuda.max_memory_reserved() >> 20
+        row[way] = Measured(steady, first - steady, peak, reserved)
         note = " in eager" if way in ("ours", "no-graphs", "tuned") and oxyfuel.metrics()["calls_eager"] else ""
         if hasattr(function, "lacks") and (lacking := function.lacks()):
             note += f" {lacking} parameters without gradient"
@@ -214,7 +224,7 @@ def token(ways, kernels):
     name = f"Llama of 1.2e9 parameters, bfloat16, a token behind {length}"
     show(name, make, ways, kernels)
     weights, bandwidth = sum(p.nbytes for p in model.parameters()), copy_bandwidth()
-    shares = [f"{way} {weights / time / bandwidth:.2f}" for way, time in steady_times[name].items()]
+    shares = [f"{way} {weights / of_way.steady / bandwidth:.2f}" for way, of_way in measured[name].items()]
     print(f"shares of a copy's {bandwidth / 1e9:.0f} GB/s: {', '.join(shares)}", flush=True)
 
 
@@ -250,12 +260,18 @@ def train(name, ways, kernels):
 
 
 def show_means(ways):
-    """Geometric means of the other ways' times divided by ours, of inference and of training."""
+    """Geometric means of the other ways' times divided by ours and of our memory divided by theirs, and the worst of each, of
+    inference and of training."""
     for kind, trains in (("inference", False), ("training", True)):
-        rows = [times for name, times in steady_times.items() if ("training" in name) == trains]
+        rows = [row for name, row in measured.items() if ("training" in name) == trains]
         for way in ways:
-            if rows and way != "ours" and "ours" in ways:
-                print(f"{kind}: {way} / ours {geometric_mean([times[way] / times['ours'] for times in rows]):.2f}")
+            if not rows or way == "ours" or "ours" not in ways:
+                continue
+            times, firsts = ([getattr(row[way], part) / getattr(row["ours"], part) for row in rows] for part in ("steady", "first"))
+            memory = [[getattr(row["ours"], part) / getattr(row[way], part) for row in rows] for part in ("in_tensors", "held")]
+            in_tensors, held = (f"{geometric_mean(ratios):.2f} (largest {max(ratios):.2f})" for ratios in memory)
+            first = f", first calls {geometric_mean(firsts):.1f}" if min(firsts) > 0 else ""
+            print(f"{kind}: {way} / ours {geometric_mean(times):.2f} (least {min(times):.2f}){first}; ours / {way}: memory in tensors {in_tensors}, held {held}")
 
 
 MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "token": token}

@@ -56,15 +56,39 @@ cpy::Ref make_number(const Source& source, PyObject* base, PyObject* other) {
   return value ? cpy::Ref::steal(PyLong_FromLongLong(*value)) : cpy::Ref();
 }
 
-PyObject* read(const Source& source, PyObject* base) {
+PyObject* const* place_of(const Source& source, PyObject* base) {
   switch (source.kind) {
-    case SourceKind::Root:
-    case SourceKind::Calculated:
-    case SourceKind::TensorSize:
-    case SourceKind::TensorStride:
-    case SourceKind::TensorOffset:
-    case SourceKind::TensorElement:
+    case SourceKind::InstanceDict:
+      return cpy::dict_place(base);
+    case SourceKind::TupleItem:
+      if (!PyTuple_Check(base) || source.index >= PyTuple_GET_SIZE(base)) return nullptr;
+      return &PyTuple_GET_ITEM(base, source.index);
+    case SourceKind::CellContents:
+      return PyCell_Check(base) ? &reinterpret_cast<PyCellObject*>(base)->ob_ref : nullptr;
+    case SourceKind::FunctionCode:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_code : nullptr;
+    case SourceKind::FunctionDefaults:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_defaults : nullptr;
+    case SourceKind::FunctionKwDefaults:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_kwdefaults : nullptr;
+    case SourceKind::FunctionGlobals:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_globals : nullptr;
+    case SourceKind::FunctionClosure:
+      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_closure : nullptr;
+    case SourceKind::MethodFunction:
+      return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_func : nullptr;
+    case SourceKind::MethodSelf:
+      return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_self : nullptr;
+    case SourceKind::Member:
+      return cpy::member_place(source.key.get(), base);
+    default:
       return nullptr;
+  }
+}
+
+PyObject* read(const Source& source, PyObject* base) {
+  if (PyObject* const* place = place_of(source, base); place != nullptr && *place != nullptr) return *place;
+  switch (source.kind) {
     case SourceKind::Pinned:
       return source.key.get();
     case SourceKind::InstanceDict:
@@ -75,27 +99,8 @@ PyObject* read(const Source& source, PyObject* base) {
     case SourceKind::ListItem:
       if (!PyList_Check(base) || source.index >= PyList_GET_SIZE(base)) return nullptr;
       return PyList_GET_ITEM(base, source.index);
-    case SourceKind::TupleItem:
-      if (!PyTuple_Check(base) || source.index >= PyTuple_GET_SIZE(base)) return nullptr;
-      return PyTuple_GET_ITEM(base, source.index);
-    case SourceKind::CellContents:
-      return PyCell_Check(base) ? PyCell_GET(base) : nullptr;
-    case SourceKind::FunctionCode:
-      return PyFunction_Check(base) ? PyFunction_GET_CODE(base) : nullptr;
-    case SourceKind::FunctionDefaults:
-      return PyFunction_Check(base) ? PyFunction_GET_DEFAULTS(base) : nullptr;
-    case SourceKind::FunctionKwDefaults:
-      return PyFunction_Check(base) ? PyFunction_GET_KW_DEFAULTS(base) : nullptr;
-    case SourceKind::FunctionGlobals:
-      return PyFunction_Check(base) ? PyFunction_GET_GLOBALS(base) : nullptr;
-    case SourceKind::FunctionClosure:
-      return PyFunction_Check(base) ? PyFunction_GET_CLOSURE(base) : nullptr;
-    case SourceKind::MethodFunction:
-      return PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : nullptr;
     case SourceKind::MethodSelf:
-      return PyMethod_Check(base)      ? PyMethod_GET_SELF(base)
-             : PyCFunction_Check(base) ? PyCFunction_GET_SELF(base)
-                                       : nullptr;
+      return PyCFunction_Check(base) ? PyCFunction_GET_SELF(base) : nullptr;
     case SourceKind::Member: {
       PyObject* descriptor = source.key.get();
       PyObject* value =
@@ -130,35 +135,6 @@ PyObject* read(const Source& source, PyObject* base) {
       if (found < 0) PyErr_Clear();
       return found == 1 ? source.key.get() : nullptr;
     }
-  }
-  return nullptr;
-}
-
-PyObject* const* place_of(const Source& source, PyObject* base) {
-  switch (source.kind) {
-    case SourceKind::InstanceDict:
-      return cpy::dict_place(base);
-    case SourceKind::TupleItem:
-      if (!PyTuple_Check(base) || source.index >= PyTuple_GET_SIZE(base)) return nullptr;
-      return &PyTuple_GET_ITEM(base, source.index);
-    case SourceKind::CellContents:
-      return PyCell_Check(base) ? &reinterpret_cast<PyCellObject*>(base)->ob_ref : nullptr;
-    case SourceKind::FunctionCode:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_code : nullptr;
-    case SourceKind::FunctionDefaults:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_defaults : nullptr;
-    case SourceKind::FunctionKwDefaults:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_kwdefaults : nullptr;
-    case SourceKind::FunctionGlobals:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_globals : nullptr;
-    case SourceKind::FunctionClosure:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_closure : nullptr;
-    case SourceKind::MethodFunction:
-      return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_func : nullptr;
-    case SourceKind::MethodSelf:
-      return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_self : nullptr;
-    case SourceKind::Member:
-      return cpy::member_place(source.key.get(), base);
     default:
       return nullptr;
   }

@@ -186,6 +186,7 @@ BufferView LoweringContext::behind_room(const Tensor& x, const TensorMeta& m) {
 }
 
 bool LoweringContext::is_part_of_computed(graph::ValueId id) const {
+  // Other views may show an element more than once.
   const std::array movements = {op::slice(),     op::select(), op::permute(),
                                 op::transpose(), op::view(),   op::alias()};
   for (;;) {

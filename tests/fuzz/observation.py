@@ -205,6 +205,7 @@ def gradients_overlap(observation, outputs):
 
 
 def names_a_part(observation):
+    """Whether it raised since a view that came with others, as from a split, cannot be read: its base was written to."""
     return observation.raised is not None and re.match(r"Output \d+ of \w+ is a view and its base", observation.raised[1]) is not None
 
 

@@ -46,9 +46,9 @@ class InThisThread {
   bool was_on_;
 };
 
-// PyTorch's engine asks of each gradient whether its size is 1, so that a larger one is summed. For a size
-// that has the same symbol in both the answer does not matter: it may be the one for all sizes. Where it
-// matters, the engine refuses the gradient.
+// PyTorch's engine asks of each size of an argument whether it is 1, since a larger gradient is summed then.
+// A gradient mostly has the argument's own symbols as sizes: it fits either way, and the answer for sizes
+// other than 1 costs no guard. Where it does not fit, the engine raises.
 class GeneralSizes {
  public:
   GeneralSizes() {
@@ -56,6 +56,7 @@ class GeneralSizes {
     if (session == nullptr || !session->symbols) return;
     symbols_ = session->symbols;
     was_ = std::exchange(symbols_->is_general, true);
+    symbols_->answered_generally = false;
   }
   ~GeneralSizes() {
     if (symbols_) symbols_->is_general = was_;

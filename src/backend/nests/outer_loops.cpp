@@ -6,9 +6,6 @@ namespace oxy::backend {
 
 namespace {
 
-using loop::Inst;
-using loop::Op;
-
 constexpr double kShortReduction = 8;  // below this many elements, lanes run over the results
 
 Item with_loop_first(const Item& item, size_t first) {
@@ -60,9 +57,8 @@ VectorAxis choose_axis(const IdVector<StepId, Item>& items, const Group& group,
   }
   if (!any_reduction) return any_loops ? VectorAxis::Outer : VectorAxis::None;
   if (depth == 0) return VectorAxis::Phase;
-  Expr across = outer.back().variable;
   double outer_extent = static_cast<double>(estimate(outer.back().extent));
-  double votes = 0;
+  int votes = 0;
   bool is_short = true;
   for (StepId step : group.steps) {
     const Item& item = items[step];
@@ -71,14 +67,7 @@ VectorAxis choose_axis(const IdVector<StepId, Item>& items, const Group& group,
     for (size_t k = item.loop_count; k < item.extents.size(); ++k)
       length *= static_cast<double>(estimate(item.extents[k]));
     is_short = is_short && length <= kShortReduction;
-    Expr along = nest_variable(static_cast<int64_t>(item.extents.size() - 1), item.extents.back());
-    for (const Inst& inst : item.insts) {
-      if (inst.op != Op::Load) continue;
-      const Expr& offset = item.expressions[inst.index];
-      auto a = stride_of(offset, along);
-      auto b = stride_of(offset, across);
-      votes += (b && *b == Expr(1)) - (a && *a == Expr(1));
-    }
+    votes += loads_across(item);
   }
   if (votes > 0 && outer_extent >= 4) return VectorAxis::Outer;
   if (is_short && outer_extent >= 2 * lanes) return VectorAxis::Outer;

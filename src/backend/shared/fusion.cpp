@@ -303,23 +303,9 @@ class Fuser {
     return across > kMostAcrossRows * traffic(g);
   }
 
-  // How many loads of the group's reductions are contiguous from result to result, less those that are
-  // contiguous from one reduced element to the next.
   int loads_across(const Group& g) const {
     int across = 0;
-    for (const StepId step : g.steps) {
-      const Item& item = items_[step];
-      if (!item.is_reduction() || item.loop_count == 0) continue;
-      const auto is_contiguous = [&](const Expr& offset, size_t loop) {
-        return stride_of(offset, nest_variable(static_cast<int64_t>(loop), item.extents[loop])) == Expr(1);
-      };
-      for (const loop::Inst& inst : item.insts)
-        if (inst.op == Op::Load) {
-          const Expr& offset = item.expressions[inst.index];
-          across += is_contiguous(offset, item.loop_count - 1);
-          across -= is_contiguous(offset, item.extents.size() - 1);
-        }
-    }
+    for (const StepId step : g.steps) across += backend::loads_across(items_[step]);
     return across;
   }
 

@@ -331,4 +331,19 @@ IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs
   return items;
 }
 
+int loads_across(const Item& item) {
+  if (!item.is_reduction() || item.loop_count == 0) return 0;
+  const auto is_contiguous = [&](const Expr& offset, size_t loop) {
+    return stride_of(offset, nest_variable(static_cast<int64_t>(loop), item.extents[loop])) == Expr(1);
+  };
+  int across = 0;
+  for (const loop::Inst& inst : item.insts) {
+    if (inst.op != loop::Op::Load) continue;
+    const Expr& offset = item.expressions[inst.index];
+    across += is_contiguous(offset, item.loop_count - 1);
+    across -= is_contiguous(offset, item.extents.size() - 1);
+  }
+  return across;
+}
+
 }  // namespace oxy::backend

@@ -53,4 +53,8 @@ struct Item {
 IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
                                  const std::set<StepId>& apart = {});
 
+// How many loads of a reduction are contiguous from result to result, less those that are contiguous from one
+// reduced element to the next. 0 for an item of another kind, and where there is one result.
+int loads_across(const Item& item);
+
 }  // namespace oxy::backend

@@ -27,7 +27,7 @@ using sym::Expr;
 // The answer for sizes that are neither 0 nor 1; where that decides nothing, of the values at hand, with a
 // guard.
 bool generally(torch_api::Symbols& symbols, const sym::Condition& question) {
-  const auto general = sym::certain(symbols.environment.answer(question, sym::Assume::LargeSizes));
+  const auto general = symbols.environment.general_answer(question);
   return general ? *general : symbols.environment.decide(question, symbols.where);
 }
 

@@ -63,7 +63,7 @@ class Questions final : public ops::SizeQuestions {
   }
   void need_exact_ones() const override { symbols_.needs_exact_ones = true; }
   std::optional<bool> generally(const sym::Condition& question) const override {
-    return sym::certain(symbols_.environment.answer(question, sym::Assume::LargeSizes));
+    return symbols_.environment.general_answer(question);
   }
   std::optional<bool> at_hand(const sym::Condition& question) const override {
     return symbols_.environment.hint(question);

@@ -147,7 +147,7 @@ void decide_ones(torch_api::Symbols& symbols, const std::string& line, const Ten
       if (may_be_one.size() < kMostSizes && std::ranges::find(may_be_one, variable) == may_be_one.end())
         may_be_one.push_back(variable);
   const auto likely = [&](const sym::Condition& question) {
-    const auto general = sym::certain(symbols.environment.answer(question, sym::Assume::LargeSizes));
+    const auto general = symbols.environment.general_answer(question);
     return general ? *general : symbols.environment.hint(question).value_or(false);
   };
   for (uint32_t set = 1; set < (1U << may_be_one.size()); ++set) {

@@ -126,7 +126,7 @@ std::optional<PhasePrinter::Totals> PhasePrinter::totals() const {
     if (here >= kFewTotals) break;
     inner = here;
   }
-  return Totals{loop, std::max<int64_t>(kChain / inner, 1)};
+  return Totals{loop, kChain / inner};
 }
 
 bool PhasePrinter::has_welford() const {
@@ -390,9 +390,9 @@ void PhasePrinter::print_results() {
       if (unroll_ == 4) all = both(both(name + "[0]", name + "[1]"), both(name + "[2]", name + "[3]"));
       if (r.kind == ReductionKind::Sum && (is_blocked() || phase_.reduction.size() > 1))
         all = name + "_total";
-      const std::string narrow = fmt::format(", {})", vector_type(r.accumulate));
-      if (has_wide_total(r)) all = fmt::format("__builtin_convertvector({}_total{}", name, narrow);
-      if (totals() && is_float_sum(r)) all = fmt::format("__builtin_convertvector({}_totals{}", name, narrow);
+      if (totals() && is_float_sum(r)) all = name + "_totals";
+      if (has_wide_total(r) || (totals() && is_float_sum(r)))
+        all = fmt::format("__builtin_convertvector({}, {})", all, vector_type(r.accumulate));
       bool logical = r.accumulate == DType::Bool;
       DType dtype = r.accumulate;
       if (along_reduction_) {
