@@ -4,7 +4,11 @@
 #include <pthread.h>
 #include <structmember.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <new>
+#include <span>
+#include <string_view>
 
 #include "base/error.h"
 #include "cpy/code_extra.h"
@@ -112,13 +116,49 @@ int64_t inline_index(const InlineValues& values, PyObject* name) {
   return find_unicode_key(static_cast<PyDictKeysObject*>(const_cast<void*>(values.keys)), name);
 }
 
+namespace {
+
+// Attributes that functions of Python's read for a descriptor, though they are plain pointers of the object.
+struct NamedPlace {
+  std::string_view name;
+  size_t offset;
+};
+
+constexpr NamedPlace kPlacesOfFunctions[] = {
+    {"__code__", offsetof(PyFunctionObject, func_code)},
+    {"__defaults__", offsetof(PyFunctionObject, func_defaults)},
+    {"__kwdefaults__", offsetof(PyFunctionObject, func_kwdefaults)},
+    {"__annotations__", offsetof(PyFunctionObject, func_annotations)},
+    {"__name__", offsetof(PyFunctionObject, func_name)},
+    {"__qualname__", offsetof(PyFunctionObject, func_qualname)}};
+constexpr NamedPlace kPlacesOfClasses[] = {{"__name__", offsetof(PyHeapTypeObject, ht_name)},
+                                           {"__qualname__", offsetof(PyHeapTypeObject, ht_qualname)}};
+
+PyObject* const* at_offset(PyObject* object, size_t offset) {
+  return reinterpret_cast<PyObject* const*>(reinterpret_cast<char*>(object) + offset);
+}
+
+PyObject* const* computed_place(PyObject* descriptor, PyObject* object) {
+  const auto* own = reinterpret_cast<PyGetSetDescrObject*>(descriptor);
+  std::span<const NamedPlace> places;
+  if (own->d_common.d_type == &PyFunction_Type && PyFunction_Check(object)) places = kPlacesOfFunctions;
+  if (own->d_common.d_type == &PyType_Type && PyType_Check(object) &&
+      PyType_HasFeature(reinterpret_cast<PyTypeObject*>(object), Py_TPFLAGS_HEAPTYPE))
+    places = kPlacesOfClasses;
+  const auto found = std::ranges::find(places, std::string_view(own->d_getset->name), &NamedPlace::name);
+  return found == places.end() ? nullptr : at_offset(object, found->offset);
+}
+
+}  // namespace
+
 PyObject* const* member_place(PyObject* descriptor, PyObject* object) {
+  if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) return computed_place(descriptor, object);
   if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return nullptr;
   const auto* own = reinterpret_cast<PyMemberDescrObject*>(descriptor);
   const PyMemberDef* member = own->d_member;
   const bool is_object = member->type == T_OBJECT || member->type == T_OBJECT_EX;
   if (!is_object || !PyObject_TypeCheck(object, own->d_common.d_type)) return nullptr;
-  return reinterpret_cast<PyObject* const*>(reinterpret_cast<char*>(object) + member->offset);
+  return at_offset(object, static_cast<size_t>(member->offset));
 }
 
 PyObject* existing_dict(PyObject* object) {

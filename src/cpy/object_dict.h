@@ -22,8 +22,9 @@ PyObject* existing_dict(PyObject* object);
 // from the object.
 PyObject* materialized_dict(PyObject* object);
 
-// Where the object holds what the member descriptor of a slot reads: the same place for as long as it lives.
-// Null if the descriptor is of another kind, or belongs to another type.
+// Where the object holds what the descriptor reads: of a slot, or of an attribute of functions and classes
+// such as `__code__`. It is the same place for as long as the object lives. Null for other descriptors, and
+// if the descriptor belongs to another type. An attribute that is None may be a null pointer there.
 PyObject* const* member_place(PyObject* descriptor, PyObject* object);
 
 // The attribute values of an object for which no dict was made. The same `keys` and `names` mean the same

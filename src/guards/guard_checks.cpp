@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "cpy/dict.h"
+#include "cpy/dict_watch.h"
 #include "cpy/finalizer.h"
 #include "cpy/set.h"
 #include "cpy/type.h"
@@ -202,13 +203,14 @@ void GuardSet::add_read(SourceId id, std::vector<FastCheck>& found) const {
   const Node& node = nodes_[id];
   const Node& base = nodes_[node.source.base];
   const auto* const place = place_of(node.source, base.value);
-  if (place == nullptr || *place != node.value) {
+  // What gives None may be a null pointer.
+  if (place == nullptr || (*place != node.value && (*place != nullptr || node.value != Py_None))) {
     found.push_back({FastKind::ReadPointer, id, node.value, 0});
     return;
   }
   // The place is one of the base's only if that is what it was.
   if (!base.is_same && base.source.kind != SourceKind::DictItem) add_type(node.source.base, found);
-  found.push_back({FastKind::Pointer, id, node.value, reinterpret_cast<uint64_t>(node.value), place});
+  found.push_back({FastKind::Pointer, id, node.value, reinterpret_cast<uint64_t>(*place), place});
 }
 
 std::vector<GuardSet::FastCheck> GuardSet::find_fast_checks() {
@@ -301,20 +303,28 @@ void GuardSet::build_fast() {
   fast_dicts_.clear();
   fast_pointers_.clear();
   fast_runs_.clear();
+  are_dicts_watched_ = true;
   for (size_t i = 0; i < found.size(); ++i) {
     const FastCheck& check = found[i];
     const bool is_dict = check.kind == FastKind::DictVersion;
     const size_t place = is_dict ? fast_dicts_.size() : check.place ? fast_pointers_.size() : fast_.size();
     if (i == 0 || place_of(found[i - 1]) != place_of(check)) fast_runs_.push_back({check.kind, place, place});
     fast_runs_.back().end = place + 1;
-    if (is_dict)
+    if (is_dict) {
       fast_dicts_.push_back({check.object, check.expected, check.node.number()});
-    else if (check.place)
+      watch(fast_dicts_.back());
+    } else if (check.place) {
       fast_pointers_.push_back({check.place, check.expected});
-    else
+    } else {
       fast_.push_back(check);
+    }
   }
   fast_valid_ = true;
+  known_changes_ = cpy::watched_changes();
+}
+
+void GuardSet::watch(const cpy::KnownDict& known) {
+  are_dicts_watched_ = are_dicts_watched_ && known.version != 0 && cpy::watch_dict(known.dict);
 }
 
 // A dict changed, but perhaps none of what was read of it.
@@ -333,6 +343,7 @@ bool GuardSet::recheck_dict(cpy::KnownDict& known) {
     if ((is_dict_check(own.kind) || own.kind == CheckKind::Length) && !holds(own, known.dict)) return false;
   }
   known.version = cpy::dict_version(known.dict);
+  watch(known);  // another dict may lie at the address now
   return true;
 }
 
@@ -369,6 +380,8 @@ bool GuardSet::check_tensors(std::span<const FastCheck> checks) const {
 }
 
 bool GuardSet::check_fast() {
+  const uint64_t changes = cpy::watched_changes();
+  const bool are_dicts_unchanged = are_dicts_watched_ && changes == known_changes_;
   for (const FastRun& run : fast_runs_) {
     const auto all = [&](const auto& holds) {
       return std::all_of(fast_.begin() + static_cast<ptrdiff_t>(run.begin),
@@ -399,11 +412,13 @@ bool GuardSet::check_fast() {
             all([](const FastCheck& check) { return !has_gradient_hooks(runtime::tensor_of(check.object)); });
         break;
       case FastKind::DictVersion:
-        ok = check_dicts(std::span(fast_dicts_).subspan(run.begin, run.end - run.begin));
+        ok = are_dicts_unchanged ||
+             check_dicts(std::span(fast_dicts_).subspan(run.begin, run.end - run.begin));
         break;
     }
     if (!ok) return false;
   }
+  known_changes_ = changes;
   return true;
 }
 

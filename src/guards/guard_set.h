@@ -231,6 +231,7 @@ class GuardSet {
   bool check_fast();
   bool check_dicts(std::span<cpy::KnownDict> dicts);
   bool recheck_dict(cpy::KnownDict& known);
+  void watch(const cpy::KnownDict& known);
   TypeLookup& lookup_of(PyTypeObject* type);
   bool check_type_lookup(TypeLookup& lookup);
   void build_fast();
@@ -263,6 +264,9 @@ class GuardSet {
   SymbolGuards symbols_;
   std::vector<FastCheck> fast_;
   std::vector<cpy::KnownDict> fast_dicts_;
+  // Whether Python tells of each change of these, and what cpy::watched_changes() was when they were checked.
+  bool are_dicts_watched_ = false;
+  uint64_t known_changes_ = 0;
   std::vector<KnownPointer> fast_pointers_;
   std::vector<FastRun> fast_runs_;
   std::vector<SourceId> varying_;

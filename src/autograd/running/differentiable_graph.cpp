@@ -15,6 +15,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/values/tensors.h"
 #include "torch_api/autograd_node.h"
+#include "torch_api/error_text.h"
 
 namespace oxy::autograd {
 namespace {
@@ -88,7 +89,7 @@ class DifferentiableGraph final : public CompiledGraph {
     } catch (const c10::AcceleratorError&) {
       throw;
     } catch (const std::exception& error) {
-      throw runtime::FailedAfterRun(error.what());
+      throw runtime::FailedAfterRun(torch_api::error_text(error));
     }
   }
 

@@ -20,6 +20,7 @@
 #include "driver/state/stance.h"
 #include "eval/capture/capturing.h"
 #include "hook/hook.h"
+#include "torch_api/error_text.h"
 #include "trace/tensors/trace_error.h"
 
 namespace oxy::driver {
@@ -52,14 +53,15 @@ SessionResult failed(CaptureSite& site, const std::string& subject, const std::e
   const bool is_raised = trace::is_python_error(error);
   if (is_raised && PyErr_Occurred()) return {SessionEnd::Raised};  // a signal handler raised inside of torch
   PyErr_Clear();
-  if (is_raised) return give_up(site, {error.what()});
+  if (is_raised) return give_up(site, {torch_api::error_text(error)});
   if (strict()) {
     site.state = SiteState::Eager;
-    PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", error.what());
+    PyErr_Format(PyExc_RuntimeError, "oxyfuel internal error: %s", torch_api::error_text(error));
     return {SessionEnd::Raised};
   }
-  warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", subject, error.what()));
-  return give_up(site, {error.what()});
+  warn(fmt::format("internal error, {} runs in eager: {}\nPlease report it.", subject,
+                   torch_api::error_text(error)));
+  return give_up(site, {torch_api::error_text(error)});
 }
 
 class Session {
@@ -99,7 +101,7 @@ class Session {
       } catch (const c10::Error& error) {  // code of PyTorch's that knows numbers alone
         if (!take_fewer_symbols(error.what_without_backtrace())) throw;
       } catch (const std::exception& error) {
-        if (!trace::is_cannot_trace(error) || !take_fewer_symbols(error.what())) throw;
+        if (!trace::is_cannot_trace(error) || !take_fewer_symbols(torch_api::error_text(error))) throw;
       }
     }
   }
@@ -314,7 +316,9 @@ class Session {
       throw;
     } catch (const std::exception& error) {
       if (PyErr_Occurred()) throw;
-      stopped = {.stop = {.reason = error.what()}, .executed = -1, .had_varying_numbers = symbols_.any};
+      stopped = {.stop = {.reason = torch_api::error_text(error)},
+                 .executed = -1,
+                 .had_varying_numbers = symbols_.any};
       return nullptr;
     }
   }

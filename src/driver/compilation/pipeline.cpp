@@ -35,6 +35,7 @@
 #include "runtime/execution/size_constants.h"
 #include "runtime/extern/program_operators.h"
 #include "runtime/variants/static_variants.h"
+#include "torch_api/error_text.h"
 #include "trace/functional/functionalise.h"
 #include "trace/metadata/metadata.h"
 
@@ -223,7 +224,7 @@ void report_failure(std::string_view what) {
   } catch (const std::exception& error) {
     if (strict()) throw;
     warn(fmt::format("oxyfuel: internal error, {} runs one operator at a time: {}\nPlease report it.", what,
-                     error.what()));
+                     torch_api::error_text(error)));
   }
 }
 

@@ -23,6 +23,7 @@
 #include "runtime/device/current.h"
 #include "runtime/execution/executable.h"
 #include "runtime/values/tensor_object.h"
+#include "torch_api/error_text.h"
 #include "trace/functional/functionalise.h"
 
 namespace oxy::driver {
@@ -303,7 +304,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       warn(fmt::format("internal error, a call runs in eager: {}\nPlease report it.", error.what()));
       return std::nullopt;
     } catch (const std::exception& error) {
-      log(Channel::Breaks, "a compiled region raised and runs in eager: {}", error.what());
+      log(Channel::Breaks, "a compiled region raised and runs in eager: {}", torch_api::error_text(error));
       return std::nullopt;
     }
     if (!warnings.show()) return std::vector<Ref>();

@@ -64,12 +64,21 @@ TensorMeta without_image_row(TensorMeta meta) {
   return meta;
 }
 
+// Whether a line is contiguous. The stride of its channels does not count if there is one.
+bool is_contiguous_line(const ShapeContext& context, const TensorMeta& line) {
+  if (is_contiguous(line)) return true;
+  if (!context.equal(line.sizes[1], 1)) return false;
+  const bool has_contiguous_row = context.equal(line.sizes[2], 1) || context.equal(line.strides[2], 1);
+  return has_contiguous_row &&
+         (context.equal(line.sizes[0], 1) || context.equal(line.strides[0], line.sizes[2]));
+}
+
 // Fresh tensors with the sizes of `results` in the format that the convolution of these operands runs in.
 Metas in_format_of_convolution(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
                                size_t groups, Metas results) {
   const bool is_line = input.rank() == 3;
-  // A line with one channel is contiguous whatever the stride of its channels is, and keeps it.
-  const bool is_packed = is_line && !is_contiguous(input);
+  // A contiguous line keeps the stride of its one channel.
+  const bool is_packed = is_line && !is_contiguous_line(context, input);
   const TensorMeta packed = is_packed ? contiguous_meta(input.dtype, input.device, input.sizes) : input;
   const bool channels_last = is_line ? runs_channels_last(context, as_image(packed), as_image(weight), groups)
                                      : runs_channels_last(context, input, weight, groups);

@@ -20,6 +20,9 @@ void scatter_reduce(LoweringContext& context, const graph::Node& node);  // of o
 void slice_scatter(LoweringContext& context, const graph::Node& node);
 void select_scatter(LoweringContext& context, const graph::Node& node);
 void as_strided_scatter(LoweringContext& context, const graph::Node& node);
+void diagonal_scatter(LoweringContext& context, const graph::Node& node);
+void diagonal_backward(LoweringContext& context, const graph::Node& node);
+void diag_embed(LoweringContext& context, const graph::Node& node);
 void constant_pad(LoweringContext& context, const graph::Node& node);
 void cat(LoweringContext& context, const graph::Node& node);
 void stack(LoweringContext& context, const graph::Node& node);

@@ -160,7 +160,8 @@ Family indexing_operators() {
       {.name = "aten::diagonal_scatter",
        .schema =
            "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-       .shape = shapes::diagonal_scatter},
+       .shape = shapes::diagonal_scatter,
+       .lower = lowerings::diagonal_scatter},
       {.name = "aten::as_strided_scatter",
        .schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
                  "storage_offset=None) -> Tensor",
@@ -317,7 +318,8 @@ Family indexing_operators() {
       {.name = "aten::diagonal_backward",
        .schema = "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
                  "int dim2) -> Tensor",
-       .shape = shapes::zeros_of_input},
+       .shape = shapes::zeros_of_input,
+       .lower = lowerings::diagonal_backward},
       {.name = "aten::pixel_shuffle",
        .schema = "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
        .shape = shapes::pixel_shuffle,
@@ -342,7 +344,8 @@ Family indexing_operators() {
        .shape = shapes::columns_to_patches},
       {.name = "aten::diag_embed",
        .schema = "aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-       .shape = shapes::diag_embed},
+       .shape = shapes::diag_embed,
+       .lower = lowerings::diag_embed},
       {.name = "aten::rot90",
        .schema = "aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
        .shape = shapes::rot90},

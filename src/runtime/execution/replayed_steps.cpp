@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "torch_api/error_text.h"
 
 namespace oxy::runtime {
 
@@ -268,7 +269,7 @@ bool ReplayedSteps::record(Span& span, Frame& frame, std::vector<at::Tensor>* ow
     is_of_draws = error.is_of_draws;
     while (begins.size() > 1 && error.node && begins.back().second > *error.node) begins.pop_back();
   } catch (const std::exception& error) {  // what a step throws that may not be recorded
-    reason = error.what();
+    reason = torch_api::error_text(error);
   }
   frame.restore(after);
   frame.begin_launches();

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "plan/step_buffers.h"
 #include "runtime/variants/trial.h"
+#include "torch_api/error_text.h"
 
 namespace oxy::runtime {
 
@@ -255,7 +256,7 @@ void StaticVariants::adopt(const std::shared_ptr<SizeSet>& set, Making& making) 
   } catch (const Unsupported& unsupported) {
     why_not = unsupported.what();
   } catch (const std::exception& error) {
-    why_not = error.what();
+    why_not = torch_api::error_text(error);
     bug = std::current_exception();
   }
   {

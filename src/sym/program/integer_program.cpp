@@ -1,7 +1,10 @@
 #include "sym/program/integer_program.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "sym/node.h"
 #include "sym/program/definitions.h"
@@ -29,6 +32,7 @@ class IntegerProgramBuilder {
       const Comparands sides = comparands(condition.relation());
       for (const Expr* side : {&sides.left, &sides.right}) add_constants(*side), add_coefficients(*side);
     }
+    if (condition.kind() == ConditionKind::Any) add_constant(0);
     for (const Condition& part : condition.parts()) add_constants(part);
   }
   // A sum is computed by adding and subtracting: of a negative term its positive is a number of the program.
@@ -118,14 +122,21 @@ class IntegerProgramBuilder {
   }
   uint16_t emit(Operation operation, uint16_t a, uint16_t b) { return emit(operation, slot_of_new(), a, b); }
 
-  // 1 or 0.
+  // 1 or 0. A relation of a condition that has others besides is false where it divides by zero.
+  uint16_t truth(const Comparands& sides) {
+    are_zero_.emplace();
+    std::unordered_map<Expr, uint16_t> known_outside = std::exchange(known_, {});
+    const uint16_t left = slot(sides.left);
+    uint16_t result = emit(asked(sides.comparison), left, slot(sides.right));
+    for (const uint16_t is_zero : *are_zero_)
+      result = emit(Operation::And, result, emit(Operation::IsEqual, is_zero, constants_.at(0)));
+    known_ = std::move(known_outside);
+    are_zero_.reset();
+    return result;
+  }
   uint16_t truth(const Condition& condition) {
     if (const std::optional<bool> value = condition.constant()) return constants_.at(*value ? 1 : 0);
-    if (condition.kind() == ConditionKind::Relation) {
-      const Comparands sides = comparands(condition.relation());
-      const uint16_t left = slot(sides.left);
-      return emit(asked(sides.comparison), left, slot(sides.right));
-    }
+    if (condition.kind() == ConditionKind::Relation) return truth(comparands(condition.relation()));
     const Operation operation = condition.kind() == ConditionKind::All ? Operation::And : Operation::Or;
     uint16_t result = truth(condition.parts()[0]);
     for (const Condition& part : condition.parts().subspan(1)) result = emit(operation, result, truth(part));
@@ -148,9 +159,18 @@ class IntegerProgramBuilder {
   uint16_t folded(const Expr& e) {
     const std::span<const Expr> operands = e.operands();
     uint16_t result = slot(operands[0]);
+    const bool divides = e.kind() == Kind::FloorDiv || e.kind() == Kind::Mod;
     for (const Expr& operand : operands.subspan(1))
-      result = emit(operation_of(e.kind()), result, slot(operand));
+      result = emit(operation_of(e.kind()), result, divides && are_zero_ ? divisor(operand) : slot(operand));
     return result;
+  }
+
+  // 1 in place of 0, and notes whether it is.
+  uint16_t divisor(const Expr& e) {
+    const uint16_t own = slot(e);
+    if (e.is_constant()) return own;
+    are_zero_->push_back(emit(Operation::IsEqual, own, constants_.at(0)));
+    return emit(Operation::Or, own, are_zero_->back());
   }
 
   static Operation operation_of(Kind kind) {
@@ -189,6 +209,9 @@ class IntegerProgramBuilder {
   std::unordered_map<int64_t, uint16_t> inputs_;  // by variable id; of definitions too
   std::unordered_map<int64_t, uint16_t> constants_;
   std::unordered_map<Expr, uint16_t> known_;
+  // Of the divisors of a relation that may divide by zero: whether they are zero. Nothing for other
+  // relations.
+  std::optional<std::vector<uint16_t>> are_zero_;
   int32_t condition_ = -1;
   size_t next_ = 0;
 };

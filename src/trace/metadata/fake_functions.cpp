@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cpy/gil.h"
 #include "runtime/values/convert.h"
+#include "torch_api/error_text.h"
 #include "trace/tensors/raising_function.h"
 #include "trace/tensors/trace_error.h"
 
@@ -112,7 +113,7 @@ bool has_fake_function(const OperatorInfo& info) {
 }
 
 [[noreturn]] void refuse(const OperatorSchema& op, const std::exception& error) {
-  const std::string_view text = error.what();
+  const std::string_view text = torch_api::error_text(error);
   const std::string_view line = text.substr(0, text.find('\n'));
   if (raising_function(error) == "error_on_ctx")  // the stand-in for torch.library.get_ctx()
     throw_cannot_trace(fmt::format("the shape of a result of {} depends on data", op.name));

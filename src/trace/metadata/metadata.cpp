@@ -15,6 +15,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
+#include "torch_api/error_text.h"
 #include "trace/metadata/stand_ins.h"
 #include "trace/metadata/type_checks.h"
 #include "trace/session/data_reads.h"
@@ -148,7 +149,8 @@ std::optional<ResultMetadata> from_rule(Session& session, const OperatorInfo& in
   } catch (const std::exception& error) {
     if (is_cannot_trace(error)) throw;
     if (session.strict_shapes)
-      throw InternalError(fmt::format("the shape rule of {}: {}", info.schema->name, error.what()));
+      throw InternalError(
+          fmt::format("the shape rule of {}: {}", info.schema->name, torch_api::error_text(error)));
     return std::nullopt;
   }
   ResultMetadata result;

@@ -13,6 +13,7 @@
 #include "base/timing.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
+#include "torch_api/error_text.h"
 #include "trace/metadata/stand_ins.h"
 #include "trace/session/values_at_hand.h"
 #include "trace/tensors/trace_error.h"
@@ -135,7 +136,7 @@ std::optional<bool> refuses_types(const OperatorInfo& info, std::span<const c10:
     from_kernel(info, call, kind, symbols);
     return false;
   } catch (const std::exception& error) {
-    const std::string_view text = error.what();
+    const std::string_view text = torch_api::error_text(error);
     const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
                              (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
                               (text.find("dtype") != text.npos || text.find("type ") != text.npos ||

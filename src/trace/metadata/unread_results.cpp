@@ -14,6 +14,7 @@
 #include "ops/core/registry.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
+#include "torch_api/error_text.h"
 #include "trace/session/values_at_hand.h"
 #include "trace/tensors/unheard.h"
 
@@ -128,7 +129,7 @@ void check_unread_results(const graph::Graph& graph, graph::NodeId end, const to
             call, [&](graph::ValueId id) { return filled(at_hand(symbols, graph.meta(id)), number); });
         break;
       } catch (const std::exception& error) {
-        const std::string_view text = error.what();
+        const std::string_view text = torch_api::error_text(error);
         if (number == 1)
           throw Unsupported(fmt::format("{}, whose result is not used, raises: {}", node.op->name,
                                         text.substr(0, text.find('\n'))));

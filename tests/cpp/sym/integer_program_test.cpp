@@ -63,6 +63,24 @@ TEST_CASE("integer program: numbers that do not fit stop it") {
   CHECK(status(min(a, b) + max(a, b), kMost, kLeast) == RunStatus::Holds);
 }
 
+TEST_CASE("integer program: a part of a condition is false where it divides by zero") {
+  const Expr a = Expr::variable("a", 0, {}), b = Expr::variable("b", 1, {});
+  const Condition divides = less(0, mod(-2, a)), other = equal(b, 1);
+  const std::vector<Condition> conditions{Condition::any({divides, other}), Condition::any({other, divides}),
+                                          Condition::any({equal(mod(b, a) + mod(-2, a), 0), other})};
+  for (const Condition& condition : conditions) {
+    const IntegerProgram program(std::vector<int64_t>{0, 1}, std::vector<Condition>{condition});
+    std::vector<int64_t> work;
+    CHECK(run(program, {0, 1}, work) == RunOutcome{});
+    CHECK(run(program, {0, 2}, work) == RunOutcome{RunStatus::Fails, 0});
+  }
+  std::vector<int64_t> work;
+  const IntegerProgram both(std::vector<int64_t>{0, 1},
+                            std::vector<Condition>{conditions[0], equal(mod(-2, a), 1)});
+  CHECK(run(both, {3, 1}, work) == RunOutcome{});
+  CHECK(run(both, {0, 1}, work) == RunOutcome{RunStatus::ZeroDivision, 1});
+}
+
 TEST_CASE("integer program: equals the evaluation of expressions") {
   const uint64_t seed = 411;
   MESSAGE("seed ", seed);

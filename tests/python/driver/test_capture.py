@@ -124,6 +124,30 @@ def test_code_replaced(compile):
     return results
 
 
+@program()
+def test_attributes_of_functions_and_classes_replaced(compile):
+    def helper(x, scale=None):
+        return x
+
+    class Named:
+        pass
+
+    def described(x):
+        keywords = helper.__kwdefaults__
+        return x + len(helper.__name__ + helper.__qualname__ + Named.__name__ + Named.__qualname__), keywords, helper.__annotations__
+
+    f = compile(described)
+    results = [f(x23()), f(x23())]
+    for name, value in (("__name__", "a"), ("__qualname__", "b.c"), ("__kwdefaults__", {"scale": 2}), ("__annotations__", {"x": int})):
+        setattr(helper, name, value)
+        results += [f(x23()), f(x23())]
+    for name in ("__name__", "__qualname__"):
+        setattr(Named, name, "N")
+        results += [f(x23()), f(x23())]
+    helper.__kwdefaults__ = None
+    return results + [f(x23())]
+
+
 @program(whole=True)
 def test_nested_calls_and_lambda(compile):
     def twice(f, x):

@@ -130,3 +130,14 @@ def test_a_conversion_is_a_copy_where_it_is_one_in_eager(size, dynamic):
         (kept, converted), (kept_in_eager, converted_in_eager) = compiled(x), program(x)
         assert (kept.data_ptr() == converted.data_ptr()) == (kept_in_eager.data_ptr() == converted_in_eager.data_ptr())
         same(converted, converted_in_eager)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_line_with_one_channel_is_contiguous(dynamic):
+    def program(x, weight):
+        return torch.nn.functional.conv_transpose1d(x, weight.transpose(0, 1))
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for length, channels in ((33, 100), (2, 1), (2, 3), (5, 1), (1, 1)):
+        x, weight = torch.randn(1, length, channels).permute(0, 2, 1), torch.randn(3, channels, 3)
+        same(compiled(x, weight), program(x, weight))
