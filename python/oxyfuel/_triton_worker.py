@@ -96,6 +96,7 @@ def main():
         pass
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Python's own end is no place for an exception
 
 
 if __name__ == "__main__":

@@ -64,20 +64,23 @@ TensorMeta without_image_row(TensorMeta meta) {
   return meta;
 }
 
-// Whether a line is contiguous. The stride of its channels does not count if there is one.
+// Whether a line is contiguous. Strides of dimensions of size 1 do not count.
 bool is_contiguous_line(const ShapeContext& context, const TensorMeta& line) {
   if (is_contiguous(line)) return true;
-  if (!context.equal(line.sizes[1], 1)) return false;
-  const bool has_contiguous_row = context.equal(line.sizes[2], 1) || context.equal(line.strides[2], 1);
-  return has_contiguous_row &&
-         (context.equal(line.sizes[0], 1) || context.equal(line.strides[0], line.sizes[2]));
+  Expr expected = 1;
+  for (size_t d = line.sizes.size(); d-- > 0;) {
+    if (line.strides[d] != expected && context.equal(line.sizes[d], 1)) continue;
+    if (!context.equal(line.strides[d], expected)) return false;
+    expected = expected * line.sizes[d];
+  }
+  return true;
 }
 
 // Fresh tensors with the sizes of `results` in the format that the convolution of these operands runs in.
 Metas in_format_of_convolution(const ShapeContext& context, const TensorMeta& input, const TensorMeta& weight,
                                size_t groups, Metas results) {
   const bool is_line = input.rank() == 3;
-  // A contiguous line keeps the stride of its one channel.
+  // A contiguous line keeps the strides of its dimensions of size 1.
   const bool is_packed = is_line && !is_contiguous_line(context, input);
   const TensorMeta packed = is_packed ? contiguous_meta(input.dtype, input.device, input.sizes) : input;
   const bool channels_last = is_line ? runs_channels_last(context, as_image(packed), as_image(weight), groups)

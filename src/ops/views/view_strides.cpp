@@ -100,10 +100,12 @@ class Walk {
   }
 
   std::optional<size_t> run_at_hand(const Expr& elements) const {
-    if (context_.questions() == nullptr) return std::nullopt;
+    const SizeQuestions* const questions = context_.questions();
+    if (questions == nullptr) return std::nullopt;
     Expr covered = 1;
     size_t first = next_;
-    while (first > 0 && context_.questions()->at_hand(sym::less(covered, elements)) != false)
+    while (first > 0 && (questions->at_hand(sym::less(covered, elements)) != false ||
+                         questions->at_hand(sym::equal(sizes_[first - 1], 1)) == true))
       covered = covered * sizes_[--first];
     return first;
   }

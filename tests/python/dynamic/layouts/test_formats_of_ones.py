@@ -141,3 +141,28 @@ def test_a_line_with_one_channel_is_contiguous(dynamic):
     for length, channels in ((33, 100), (2, 1), (2, 3), (5, 1), (1, 1)):
         x, weight = torch.randn(1, length, channels).permute(0, 2, 1), torch.randn(3, channels, 3)
         same(compiled(x, weight), program(x, weight))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_dimension_that_is_divided_into_one_part(dynamic):
+    def program(x):
+        parts = x.unflatten(2, (-1, 5))
+        return parts, parts.tensor_split(2, 2)[1]
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for size in (5, 10, 5, 20):
+        x = torch.randn(size, 2, size, size).to(memory_format=torch.channels_last)
+        for actual, expected in zip(compiled(x), program(x)):
+            assert actual.storage_offset() == expected.storage_offset()
+            same(actual, expected)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_line_of_one_pixel_is_contiguous(dynamic):
+    def program(x, weight):
+        return torch.nn.functional.conv_transpose1d(x * 1.5, weight)
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for channels in (3, 2, 4):
+        x, weight = torch.randn(channels, 1, channels).permute(0, 2, 1), torch.randn(channels, 8, 2)
+        same(compiled(x, weight), program(x, weight))
