@@ -203,6 +203,9 @@ LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   const int64_t elements = std::max(kRowTile, kBytesAProgram / power_of_two(bytes));
   shape.rows = std::max<int64_t>(1, std::min(elements / shape.columns, power_of_two(rows.count)));
   while (shape.rows > 1 && rows.count / shape.rows < kPrograms) shape.rows /= 2;
+  // Where the device runs all rows at once, small programs end sooner.
+  const bool is_one_wave = rows.count * rows.row / kElementsAThread < kThreads;
+  while (is_one_wave && shape.rows > 1 && shape.rows * shape.columns > kRowTile) shape.rows /= 2;
   if (shape.is_persistent && rows.count >= kPrograms) {
     int64_t a_thread = std::clamp(kRowBytesAThread / bytes, kElementsAThread, kMostRowElementsAThread);
     while (a_thread > kElementsAThread && rows.count * rows.row / a_thread < kThreads) a_thread /= 2;
