@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "aten/operators.h"
 
@@ -111,7 +112,7 @@ Graph draw_in_kernels(const Graph& source, const FindDropoutThreads& find) {
                    Expr(place.dropout.threads),
                    source.meta(tensor_argument(original, 0)).strides};
     }
-    rewriter.keep(node);
+    rewriter.keep(std::move(node));
   }
   return rewriter.finish();
 }

@@ -1,6 +1,7 @@
 #include "passes/rewriting/rewrite.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "aten/opaque.h"
 #include "aten/operators.h"
@@ -28,16 +29,15 @@ Node Rewriter::renamed(const Node& source_node) const {
   return node;
 }
 
-void Rewriter::keep(const Node& renamed_node) {
-  Node node = renamed_node;
-  for (ValueId& id : node.outputs) {
+void Rewriter::keep(Node renamed_node) {
+  for (ValueId& id : renamed_node.outputs) {
     if (id == graph::kNoValue) continue;
     ValueId fresh = out_.add_value(source_.meta(id));
     out_.values[fresh].node = out_.nodes.next_id();
     set(id, fresh);
     id = fresh;
   }
-  out_.nodes.add(std::move(node));
+  out_.nodes.add(std::move(renamed_node));
 }
 
 Graph Rewriter::finish() {
@@ -135,7 +135,7 @@ Graph rewrite(const Graph& source, const Rule& rule) {
     Node renamed = rewriter.renamed(node);
     auto replaced = rule(Site{rewriter.graph(), source, renamed, node});
     if (!replaced) {
-      rewriter.keep(renamed);
+      rewriter.keep(std::move(renamed));
       continue;
     }
     check(replaced->size() == node.outputs.size(),

@@ -35,8 +35,8 @@ class Rewriter {
   void set(ValueId source_value, ValueId new_value) { map_[source_value] = new_value; }
   // The node with its arguments renamed; its outputs still name values of the source.
   Node renamed(const Node& source_node) const;
-  // Appends a node that renamed() gave, unchanged.
-  void keep(const Node& renamed_node);
+  // Appends a node that renamed() gave.
+  void keep(Node renamed_node);
   // Renames outputs and mutations and gives the graph away.
   Graph finish();
 

@@ -1,6 +1,7 @@
 #include "passes/simplification/accumulate_embeddings.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
@@ -60,7 +61,7 @@ Graph accumulate_embeddings(const Graph& source) {
     const graph::ValueList indices{{tensor_argument(gradient, 1)}};
     Node accumulated{
         op::index_put(), {ValueRef{sum}, indices, gradient.args[0], true}, node.outputs, node.location};
-    rewriter.keep(accumulated);
+    rewriter.keep(std::move(accumulated));
   }
   return rewriter.finish();
 }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "passes/rewriting/rewrite.h"
 
@@ -98,7 +99,7 @@ Graph merge_common_subexpressions(const Graph& source) {
   for (const Node& source_node : source.nodes) {
     Node node = rewriter.renamed(source_node);
     if (has_effect(node)) {
-      rewriter.keep(node);
+      rewriter.keep(std::move(node));
       continue;
     }
     Graph& out = rewriter.graph();
@@ -111,7 +112,7 @@ Graph merge_common_subexpressions(const Graph& source) {
     }
     if (same == nullptr) {
       seen.emplace(hash, out.nodes.next_id());
-      rewriter.keep(node);
+      rewriter.keep(std::move(node));
       continue;
     }
     for (size_t i = 0; i < node.outputs.size(); ++i)

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
@@ -125,7 +126,7 @@ Graph recognise_activations(const Graph& source) {
   const auto readers = only_readers(source);
   Rewriter rewriter(source);
   for (const Node& node : source.nodes) {
-    const Node renamed = rewriter.renamed(node);
+    Node renamed = rewriter.renamed(node);
     if (node.op == op::mul() && is_floating(source.meta(node.outputs.front()).dtype)) {
       Formula formula(source, readers);
       const ValueId x = formula.variable_of(node);
@@ -138,7 +139,7 @@ Graph recognise_activations(const Graph& source) {
         continue;
       }
     }
-    rewriter.keep(renamed);
+    rewriter.keep(std::move(renamed));
   }
   return rewriter.finish();
 }

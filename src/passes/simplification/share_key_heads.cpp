@@ -1,5 +1,7 @@
 #include "passes/simplification/share_key_heads.h"
 
+#include <utility>
+
 #include "aten/operators.h"
 #include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
@@ -66,7 +68,7 @@ Graph share_key_heads(const Graph& source) {
         renamed.args[kValue] = ValueRef{values};
       }
     }
-    rewriter.keep(renamed);
+    rewriter.keep(std::move(renamed));
   }
   return rewriter.finish();
 }

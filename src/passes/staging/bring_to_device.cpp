@@ -45,7 +45,7 @@ class Bringer {
     for (const Node& original : source_.nodes) {
       Node node = rewriter_.renamed(original);
       if (may_be_in_a_kernel(source_, original)) bring_operands(node, device_of(source_, original));
-      rewriter_.keep(node);
+      rewriter_.keep(std::move(node));
     }
     return rewriter_.finish();
   }

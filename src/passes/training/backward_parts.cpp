@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "aten/operators.h"
 #include "base/error.h"
@@ -62,9 +63,9 @@ bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradi
 Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, PartId number) {
   Rewriter rewriter(whole);
   for (const Node& node : whole.nodes) {
-    const Node renamed = rewriter.renamed(node);
+    Node renamed = rewriter.renamed(node);
     if (node.op != op::total()) {
-      rewriter.keep(renamed);
+      rewriter.keep(std::move(renamed));
       continue;
     }
     const auto tangent = static_cast<size_t>(*integer_argument(node, 1));

@@ -1,6 +1,7 @@
 #include "passes/weights/channels_last.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "aten/operators.h"
 #include "base/error.h"
@@ -134,7 +135,7 @@ class Relayout {
     bool changed = false;
     graph::for_each_input(node, [&](ValueId id) { changed = changed || is_changed(id); });
     if (!changed) {
-      rewriter_.keep(renamed);
+      rewriter_.keep(std::move(renamed));
       return;
     }
     if (ops::traits_of(*node.op).layouts == Layouts::Alike) {
@@ -152,7 +153,7 @@ class Relayout {
   void keep_recorded(const Node& node) {
     Node restored = node;
     graph::for_each_input(restored, [&](ValueId& id) { id = recorded(node, id); });
-    rewriter_.keep(restored);
+    rewriter_.keep(std::move(restored));
   }
 
   // What the operator makes of the new layouts; nothing if its rule does not say, or the recorded layout of a
