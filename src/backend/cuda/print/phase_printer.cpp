@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <optional>
 
+#include "backend/cuda/accesses.h"
 #include "backend/cuda/print/loads_ahead.h"
 #include "backend/cuda/print/reductions.h"
 #include "backend/cuda/print/scans.h"
@@ -129,25 +131,41 @@ void PhasePrinter::print_loads_of_rows() {
     return std::ranges::any_of(sym::variables(phase_->expressions[load.index]),
                                [&](const Expr& variable) { return bound.contains(variable.variable_id()); });
   };
-  for (number_ = 0; number_ < nest_.phases.size(); ++number_) {
+  print_loads_with_columns(0, [&](const NestInst& load) { return !is_indexed(load); });
+}
+
+// Those of the phases from number `first` on that a program does in one step.
+void PhasePrinter::print_loads_with_columns(size_t first,
+                                            const std::function<bool(const NestInst&)>& is_wanted) {
+  for (number_ = first; number_ < nest_.phases.size(); ++number_) {
     phase_ = &nest_.phases[number_];
     const int columns = axes_.columns_of_phase[number_];
     if (columns < 0) continue;
     block_.choose_columns(columns);
     if (!is_whole_row()) continue;
     for (const NestInst& inst : phase_->insts) {
-      if (inst.op != Op::Load || inst.operands[0] != kNoInst || is_indexed(inst)) continue;
+      if (inst.op != Op::Load || inst.operands[0] != kNoInst) continue;
       const Array& array = nest_.arrays[inst.buffer];
-      if (array.kind != ArrayKind::Parameter || array.is_written) continue;
+      if (array.kind != ArrayKind::Parameter || array.is_written || !is_wanted(inst)) continue;
       if (printed_columns_.insert(columns).second) block_.print_columns("");
       print_load(inst);
     }
   }
 }
 
-// What later phases without columns load and need not wait for. The first phase has begun its loads.
+// Whether all rows load the same elements.
+bool PhasePrinter::is_of_columns(const NestInst& load) const {
+  const int64_t column = block_.columns().variable.variable_id();
+  return std::ranges::all_of(sym::variables(phase_->expressions[load.index]),
+                             [&](const Expr& variable) { return variable.variable_id() == column; });
+}
+
+// What later phases load and need not wait for, as long as it fits in registers beside the row. The first
+// phase has begun its loads.
 void PhasePrinter::print_loads_ahead() {
   auto values = std::move(values_);
+  if (shape_.part == 0 && shape_.rows * shape_.columns <= kElementsAThread * kThreadsAWarp * shape_.warps)
+    print_loads_with_columns(1, [&](const NestInst& load) { return is_of_columns(load); });
   for (number_ = 1; number_ < nest_.phases.size(); ++number_) {
     if (axes_.columns_of_phase[number_] >= 0) continue;
     phase_ = &nest_.phases[number_];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -35,6 +36,8 @@ class PhasePrinter {
   bool reads_what_others_stored() const;
   void print_body();
   void print_loads_of_rows();
+  void print_loads_with_columns(size_t first, const std::function<bool(const NestInst&)>& is_wanted);
+  bool is_of_columns(const NestInst& load) const;
   void print_loads_ahead();
   Value print_inst(const NestInst& inst);
   Value print_load(const NestInst& inst);
