@@ -23,6 +23,14 @@ std::optional<Bounds> compared(const BoundsOfArgument& arguments, Compare compar
   return a && b ? compare(*a, *b) : Bounds{0, 1};
 }
 
+// An integer that may be as large as its type holds must not get larger: it would turn round.
+std::optional<Bounds> added(const Bounds& a, const Bounds& b) {
+  const auto may_rise = [](const Bounds& x, const Bounds& by) { return std::isinf(x.high) && by.high > 0; };
+  const auto may_fall = [](const Bounds& x, const Bounds& by) { return std::isinf(x.low) && by.low < 0; };
+  if (may_rise(a, b) || may_rise(b, a) || may_fall(a, b) || may_fall(b, a)) return std::nullopt;
+  return widened({a.low + b.low, a.high + b.high});
+}
+
 bool is_truth(const std::optional<Bounds>& bounds) {
   return bounds && bounds->low >= 0 && bounds->high <= 1;
 }
@@ -73,6 +81,18 @@ std::optional<Bounds> count_from(const BoundsOfArgument& arguments) {
   const std::optional<Bounds> start = arguments(0), end = arguments(1);
   if (!start || !end) return std::nullopt;
   return Bounds{std::min(start->low, end->low), std::max(start->high, end->high)};
+}
+
+std::optional<Bounds> sum(const BoundsOfArgument& arguments) {
+  const std::optional<Bounds> a = arguments(0), b = arguments(1), factor = arguments(2);
+  if (!a || !b || !factor || factor->low != 1 || factor->high != 1) return std::nullopt;
+  return added(*a, *b);
+}
+
+std::optional<Bounds> difference(const BoundsOfArgument& arguments) {
+  const std::optional<Bounds> a = arguments(0), b = arguments(1), factor = arguments(2);
+  if (!a || !b || !factor || factor->low != 1 || factor->high != 1) return std::nullopt;
+  return added(*a, {-b->high, -b->low});
 }
 
 std::optional<Bounds> less(const BoundsOfArgument& arguments) {

@@ -37,6 +37,8 @@ std::optional<Bounds> filled(const BoundsOfArgument& arguments);         // full
 std::optional<Bounds> scalar_tensor(const BoundsOfArgument& arguments);  // (value)
 std::optional<Bounds> count_to(const BoundsOfArgument& arguments);       // arange(end)
 std::optional<Bounds> count_from(const BoundsOfArgument& arguments);     // arange(start, end, step = 1)
+std::optional<Bounds> sum(const BoundsOfArgument& arguments);            // (a, b, alpha)
+std::optional<Bounds> difference(const BoundsOfArgument& arguments);     // (a, b, alpha)
 std::optional<Bounds> less(const BoundsOfArgument& arguments);
 std::optional<Bounds> less_equal(const BoundsOfArgument& arguments);
 std::optional<Bounds> greater(const BoundsOfArgument& arguments);

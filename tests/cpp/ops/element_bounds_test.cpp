@@ -41,6 +41,24 @@ TEST_CASE("element bounds: comparisons that hold for all sizes") {
       "%4")));
 }
 
+TEST_CASE("element bounds: sums and differences") {
+  const auto compared = [](const std::string& range, const std::string& node, const std::string& comparison) {
+    return is_true(bounds_of(
+        arange(range) + "  %3 : int64[s0] = aten::" + node + "\n  %4 : bool[s0] = aten::" + comparison,
+        "%4"));
+  };
+  CHECK(compared("0, s0", "add.Scalar(%2, 0, 1)", "ge.Scalar(%3, 0)"));
+  CHECK(compared("0, s0", "add.Tensor(%2, 0, alpha=1)", "ge.Scalar(%3, 0)"));
+  CHECK(compared("0, 100", "add.Scalar(%2, 3, 1)", "ge.Scalar(%3, 3)"));
+  CHECK(compared("0, 100", "sub.Scalar(%2, 3, 1)", "ge.Scalar(%3, -3)"));
+  CHECK(compared("0, 100", "sub.Tensor(%2, %2, alpha=1)", "ge.Scalar(%3, -100)"));
+  CHECK_FALSE(compared("0, 100", "sub.Tensor(%2, %2, alpha=1)", "ge.Scalar(%3, 0)"));
+  CHECK_FALSE(compared("0, 100", "add.Scalar(%2, 3, 2)", "ge.Scalar(%3, 3)"));
+  // The largest integer and 1 are the smallest.
+  CHECK_FALSE(compared("0, s0", "add.Scalar(%2, 1, 1)", "ge.Scalar(%3, 0)"));
+  CHECK_FALSE(compared("0, s0", "add.Tensor(%2, %2, alpha=1)", "ge.Scalar(%3, 0)"));
+}
+
 TEST_CASE("element bounds: what may fail for a size, a rounding or an input is not known") {
   CHECK_FALSE(is_true(bounds_of(arange("-1, s0") + "  %3 : bool[s0] = aten::ge.Scalar(%2, 0)", "%3")));
   CHECK_FALSE(is_true(bounds_of(arange("0, s0") + "  %3 : bool[s0] = aten::lt.Scalar(%2, 999)", "%3")));
