@@ -5,7 +5,7 @@ import os
 import resource
 from pathlib import Path
 
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 29
 
 
 def _mapped_bytes():
