@@ -15,6 +15,8 @@ def rows(q):
 
 MASKS = {
     "of sizes": (lambda q, x: (rows(q)[:, None] >= 0).expand(q.shape[0], 1, q.shape[2], q.shape[2]), False),
+    "behind no others": (lambda q, x: ((rows(q) + 0)[:, None] >= 0).expand(q.shape[0], 1, q.shape[2], q.shape[2]), False),
+    "behind others": (lambda q, x: ((rows(q) - 2)[:, None] >= 0).expand(q.shape[0], 1, q.shape[2], q.shape[2]), True),
     "of two": (lambda q, x: (rows(q) >= 0)[None, :] & torch.ones(ROWS, 1, dtype=torch.bool), False),
     "causal": (lambda q, x: rows(q)[:, None] >= rows(q)[None, :], True),
     "from below 0": (lambda q, x: (torch.arange(-1, q.shape[2] - 1) >= 0).expand(q.shape[2], q.shape[2]), True),
