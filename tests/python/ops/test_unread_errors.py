@@ -109,3 +109,16 @@ def test_sizes_that_eager_refuses(name, is_read, dynamic):
     for shape in shapes:
         x = torch.ones(shape)
         assert outcome(compiled, (x,)) == outcome(function, (x,)), shape
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_types_that_no_element_has_tried_out(dynamic):
+    """A kernel that lacks a type may take it for a tensor without elements."""
+    def program(x):
+        F.avg_pool3d(x, (3, 1, 1), stride=1)
+        return x + 1
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for batch in (0, 2, 0, 3):
+        x = torch.ones(batch, 1, 5, 4, 4, dtype=torch.half)
+        assert outcome(compiled, (x,)) == outcome(program, (x,))
