@@ -162,13 +162,6 @@ bool is_small_on_host(std::span<const c10::IValue> call, const torch_api::Symbol
   return elements <= kMostStandInElements;
 }
 
-bool has_elements(std::span<const c10::IValue> call, const torch_api::Symbols* symbols) {
-  return std::ranges::none_of(call, [&](const c10::IValue& value) {
-    return value.isTensor() && value.toTensor().defined() &&
-           element_count(at_hand(symbols, runtime::metadata_of(value.toTensor()))) == Expr(0);
-  });
-}
-
 }  // namespace
 
 void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded,
@@ -238,8 +231,6 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
     is_refused = refuses_types(info, call, StandIn::Zeros, symbols);
   if (is_refused == true)
     throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
-  // A kernel that has nothing to do may take any types.
-  if (!has_elements(call, symbols)) return;
   const std::scoped_lock lock(mutex);
   accepted.insert(key);
 }

@@ -23,6 +23,9 @@ namespace {
 
 using Values = IdVector<graph::ValueId, bool>;
 
+// Of the operands of an operator that is called although what reads it is called, too.
+constexpr int64_t kFewElements = int64_t{1} << 21;
+
 bool has_one_of(const Values& values, const graph::Node& node) {
   return std::ranges::any_of(node.outputs,
                              [&](graph::ValueId id) { return id != graph::kNoValue && values[id]; });
@@ -94,6 +97,16 @@ bool stays_inside(const graph::Graph& graph, const graph::Node& node, const torc
   return symbols->environment.answer(sym::less_equal(last, last_of_self)) == sym::Answer::True;
 }
 
+bool has_few_elements(const graph::Graph& graph, const graph::Node& node, const torch_api::Symbols* symbols) {
+  int64_t elements = 0;
+  graph::for_each_input(node, [&](graph::ValueId id) {
+    const Expr count = element_count(graph.meta(id));
+    const std::optional<int64_t> at_hand = symbols ? symbols->environment.hint(count) : count.as_constant();
+    elements = at_hand && elements <= kFewElements ? elements + *at_hand : kFewElements + 1;
+  });
+  return elements <= kFewElements;
+}
+
 std::string place_of(const graph::Graph& graph, const graph::Node& node) {
   return node.location == graph::kNoLocation ? "" : " at " + graph.locations.at(node.location).text;
 }
@@ -103,10 +116,14 @@ std::string place_of(const graph::Graph& graph, const graph::Node& node) {
 void check_unread_results(const graph::Graph& graph, graph::NodeId end, const torch_api::Symbols* symbols) {
   const Values read = read_values(graph);
   std::optional<Values> needed;
-  const auto is_checked = [&](const graph::Node& node) {
-    if (!may_leave_memory(*node.op)) return is_plain(*node.op) && !has_one_of(read, node);
+  const auto is_needed = [&](const graph::Node& node) {
     if (!needed) needed = needed_values(graph);
-    return !has_one_of(*needed, node);
+    return has_one_of(*needed, node);
+  };
+  const auto is_checked = [&](const graph::Node& node) {
+    if (may_leave_memory(*node.op)) return !is_needed(node);
+    if (!is_plain(*node.op)) return false;
+    return !has_one_of(read, node) || (has_few_elements(graph, node, symbols) && !is_needed(node));
   };
   for (const graph::NodeId number : graph.nodes.ids()) {
     if (number >= end) break;

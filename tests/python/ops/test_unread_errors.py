@@ -111,14 +111,35 @@ def test_sizes_that_eager_refuses(name, is_read, dynamic):
         assert outcome(compiled, (x,)) == outcome(function, (x,)), shape
 
 
+MOST_TRIED_OUT = 1 << 16  # elements of tensors with which a kernel is asked for its types
+# Kernels that lack a type, some of which take a tensor of it that has no elements.
+LACKING = {
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, (3, 1, 1), stride=1), (2, 1, 5, 7, 6), torch.half),
+    "conv2d": (lambda x: F.conv2d(x, torch.ones(2, 3, 3, 3, dtype=x.dtype)), (4, 3, 8, 8), torch.bool),
+    "conv_transpose2d": (lambda x: F.conv_transpose2d(x, torch.ones(3, 2, 3, 3, dtype=x.dtype)), (4, 3, 8, 8), torch.int32),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, 3), (4, 3, 8, 8), torch.int8),
+    "grid_sample": (lambda x: F.grid_sample(x, torch.zeros(len(x), 4, 4, 2, dtype=x.dtype)), (4, 3, 8, 8), torch.int32),
+    "batch_norm": (lambda x: F.batch_norm(x, torch.zeros(3, dtype=x.dtype), torch.ones(3, dtype=x.dtype)), (4, 3, 8, 8), torch.int32),
+    "matmul": (lambda x: x @ x.mT, (4, 3, 8), torch.bool),
+}
+
+
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_types_that_no_element_has_tried_out(dynamic):
-    """A kernel that lacks a type may take it for a tensor without elements."""
+@pytest.mark.parametrize("is_read_in_vain", [False, True])
+@pytest.mark.parametrize("name", LACKING)
+def test_types_that_eager_lacks(name, is_read_in_vain, dynamic):
+    operator, sizes, dtype = LACKING[name]
+
     def program(x):
-        F.avg_pool3d(x, (3, 1, 1), stride=1)
-        return x + 1
+        result = operator(x)
+        if is_read_in_vain:
+            (result + 1).exp()
+        return x.sum()
 
     compiled = oxyfuel.compile(program, dynamic=dynamic)
-    for batch in (0, 2, 0, 3):
-        x = torch.ones(batch, 1, 5, 4, 4, dtype=torch.half)
-        assert outcome(compiled, (x,)) == outcome(program, (x,))
+    large = MOST_TRIED_OUT // math.prod(sizes[1:]) + 1
+    for batch in (large, 0, sizes[0]):
+        x = torch.ones((batch, *sizes[1:]), dtype=dtype)
+        expected = outcome(program, (x,))
+        assert batch == 0 or expected[0] != "returned"
+        assert outcome(compiled, (x,)) == expected
