@@ -56,6 +56,15 @@ cpy::Ref make_number(const Source& source, PyObject* base, PyObject* other) {
   return value ? cpy::Ref::steal(PyLong_FromLongLong(*value)) : cpy::Ref();
 }
 
+namespace {
+
+// A field of a Python function; null for other objects.
+PyObject* const* place_in_function(PyObject* base, PyObject* PyFunctionObject::* field) {
+  return PyFunction_Check(base) ? &(reinterpret_cast<PyFunctionObject*>(base)->*field) : nullptr;
+}
+
+}  // namespace
+
 PyObject* const* place_of(const Source& source, PyObject* base) {
   switch (source.kind) {
     case SourceKind::InstanceDict:
@@ -66,15 +75,15 @@ PyObject* const* place_of(const Source& source, PyObject* base) {
     case SourceKind::CellContents:
       return PyCell_Check(base) ? &reinterpret_cast<PyCellObject*>(base)->ob_ref : nullptr;
     case SourceKind::FunctionCode:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_code : nullptr;
+      return place_in_function(base, &PyFunctionObject::func_code);
     case SourceKind::FunctionDefaults:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_defaults : nullptr;
+      return place_in_function(base, &PyFunctionObject::func_defaults);
     case SourceKind::FunctionKwDefaults:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_kwdefaults : nullptr;
+      return place_in_function(base, &PyFunctionObject::func_kwdefaults);
     case SourceKind::FunctionGlobals:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_globals : nullptr;
+      return place_in_function(base, &PyFunctionObject::func_globals);
     case SourceKind::FunctionClosure:
-      return PyFunction_Check(base) ? &reinterpret_cast<PyFunctionObject*>(base)->func_closure : nullptr;
+      return place_in_function(base, &PyFunctionObject::func_closure);
     case SourceKind::MethodFunction:
       return PyMethod_Check(base) ? &reinterpret_cast<PyMethodObject*>(base)->im_func : nullptr;
     case SourceKind::MethodSelf:

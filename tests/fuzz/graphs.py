@@ -279,7 +279,7 @@ def _without_signs_of_nan(program):
     return None if lines == program.lines else dataclasses.replace(program, lines=lines)
 
 
-def _with_finite_means(program):
+def _with_finite_statistics(program):
     """The program whose means and group norms, which are infinite or NaN depending on the order of the arithmetic
     (docs/limits.md), are numbers; None if it has none."""
     if "special=True" not in program.source():
@@ -358,7 +358,7 @@ def check(program, ignore_rounding=True):
                     found = None
             if not found and expected.raised and line != line_too:
                 found = f"raised at {line!r} in eager, at {line_too!r} compiled"
-            if found and "values differ" in found and (plain := _without_writes_of_data(program) or _with_finite_means(program) or _without_signs_of_nan(program)):
+            if found and "values differ" in found and (plain := _without_writes_of_data(program) or _with_finite_statistics(program) or _without_signs_of_nan(program)):
                 return check(plain, ignore_rounding)
             if found:
                 return f"call {call}: {found}"

@@ -15,17 +15,18 @@ using loop::Op;
 constexpr int64_t kBytesAThread = 32;  // of an operand: two loads of 16 bytes are under way
 constexpr int64_t kFlatThreads = 128;  // of a program that is not short of elements
 constexpr int64_t kFlatBlock = 1024;   // elements: a program takes a nanosecond to start
-constexpr int64_t kLeastBlock = 128;   // one warp, four elements a thread
-// Programs below which multiprocessors would have nothing to do.
+constexpr int64_t kLeastBlock = 128;   // elements
+// Blocks are halved while there are fewer programs, since some multiprocessors would have none.
 constexpr int64_t kFewPrograms = kMultiprocessors * 7 / 8;
-// Elements a thread where four would leave most of the threads that the device runs without any.
-constexpr int64_t kFewElementsAThread = 2;
-// Tiles of full size below which they are halved: the last of them would run alone.
+// Elements a thread where kLeastElementsAThread would leave three quarters of the device's threads idle.
+constexpr int64_t kElementsAThreadOfFew = 2;
+// Sides of tiles are halved while there are fewer tiles: some multiprocessors would get one more than others,
+// and one more is a large part of the time then.
 constexpr int64_t kFewTiles = 3 * kMultiprocessors;
 // Elements of all operands that a thread of a flat kernel loads. Of more, some leave the registers.
 constexpr int64_t kMostLoadedAThread = 256;
 constexpr int64_t kLeastTileSide = 16;
-constexpr int64_t kLeastTile = 32;  // a side of a tile that is halved
+constexpr int64_t kLeastHalvedSide = 32;  // of a tile
 
 bool has_rows(const LoopNest& nest) {
   return std::ranges::any_of(nest.phases,
@@ -89,7 +90,7 @@ LaunchShape flat(const LoopNest& nest, int64_t iterations) {
                          : std::min(kBytesAThread / smallest_element(nest), kMostElementsAThread);
   while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
   while (elements > kLeastElementsAThread && iterations / elements < kThreads) elements /= 2;
-  if (iterations / elements < kThreads / 4) elements = std::min(elements, kFewElementsAThread);
+  if (iterations / elements < kThreads / 4) elements = std::min(elements, kElementsAThreadOfFew);
   const int64_t threads = std::clamp(kFlatBlock / elements, kFlatThreads, 2 * kFlatThreads);
   LaunchShape shape{.columns = threads * elements};
   while (shape.columns > kLeastBlock && iterations / shape.columns < kFewPrograms) shape.columns /= 2;
@@ -103,7 +104,8 @@ LaunchShape tile(const LoopNest& nest, const LoopRange& loops) {
   shape.rows = std::min(side, power_of_two(estimate(extent_of(tile_rows(nest, shape)))));
   shape.columns = std::min(side, power_of_two(estimate(nest.outer.back().extent)));
   for (int64_t* const length : {&shape.columns, &shape.rows})
-    if (*length > kLeastTile && estimate(extent_of(nest.outer)) / (shape.rows * shape.columns) < kFewTiles)
+    if (*length > kLeastHalvedSide &&
+        estimate(extent_of(nest.outer)) / (shape.rows * shape.columns) < kFewTiles)
       *length /= 2;
   shape.warps = warps_for(shape.rows * shape.columns, 8);
   return shape;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <structmember.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <array>
@@ -28,10 +27,10 @@
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
+#include "eval/torch/requires_grad.h"
 #include "eval/torch/torch_call.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
-#include "runtime/values/tensors.h"
 
 namespace oxy::eval {
 
@@ -344,23 +343,13 @@ void require_no_gradient_hooks(Interpreter& interpreter, PyObject* tensor) {
 
 namespace {
 
-// Whether the tensor is a view, made without gradients, of an argument that is a view itself. In eager it is
-// a view of the argument's base then, and requires grad as little as this does: the argument is a leaf.
-bool is_view_of_base(Interpreter& interpreter, const at::Tensor& tensor) {
-  if (!tensor.is_view() || torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() !=
-                               torch::autograd::CreationMeta::NO_GRAD_MODE)
-    return false;
-  const Ref argument = Ref::steal(runtime::wrap_tensor(tensor._base()));
-  const auto real = interpreter.externals.external_of.find(argument.get());
-  return real != interpreter.externals.external_of.end() &&
-         runtime::loses_history_when_written(runtime::tensor_of(real->second));
-}
-
 Ref read_attribute(Interpreter& interpreter, PyObject* object, PyObject* name) {
   if (trace::is_trace_tensor(object)) {
     const char* utf8 = PyUnicode_AsUTF8(name);
-    if (name_is(name, "requires_grad") && is_view_of_base(interpreter, runtime::tensor_of(object)))
-      return Ref::borrow(Py_False);
+    if (name_is(name, "requires_grad"))
+      if (const at::Tensor& tensor = runtime::tensor_of(object);
+          tensor.requires_grad() && !requires_grad_in_eager(interpreter, tensor))
+        return Ref::borrow(Py_False);
     if (name_is(name, "grad"))
       if (Ref gradient = gradient_of(interpreter, object)) return gradient;
     if (utf8 && is_untraceable(utf8)) interpreter.stop(fmt::format("uses .{} of a tensor", utf8));

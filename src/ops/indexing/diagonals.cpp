@@ -1,5 +1,5 @@
 // Operators that put a tensor on a diagonal of another one, or of zeros. Eager's kernels copy all of the
-// storage in which the other one lies.
+// storage in which the other one lies, which in a plan is the whole arena.
 #include <functional>
 #include <utility>
 #include <vector>

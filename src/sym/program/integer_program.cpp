@@ -122,12 +122,23 @@ class IntegerProgramBuilder {
   }
   uint16_t emit(Operation operation, uint16_t a, uint16_t b) { return emit(operation, slot_of_new(), a, b); }
 
-  // 1 or 0. A relation of a condition that has others besides is false where it divides by zero.
+  static bool may_divide_by_zero(const Expr& e) {
+    const std::span<const Expr> operands = e.operands();
+    const bool divides = e.kind() == Kind::FloorDiv || e.kind() == Kind::Mod;
+    return (divides && !operands[1].is_constant()) || std::ranges::any_of(operands, may_divide_by_zero);
+  }
+
+  uint16_t compared(const Comparands& sides) {
+    const uint16_t left = slot(sides.left);
+    return emit(asked(sides.comparison), left, slot(sides.right));
+  }
+
+  // 1 or 0, for a relation that is a part of a condition. It is false where it divides by zero.
   uint16_t truth(const Comparands& sides) {
+    if (!may_divide_by_zero(sides.left) && !may_divide_by_zero(sides.right)) return compared(sides);
     are_zero_.emplace();
     std::unordered_map<Expr, uint16_t> known_outside = std::exchange(known_, {});
-    const uint16_t left = slot(sides.left);
-    uint16_t result = emit(asked(sides.comparison), left, slot(sides.right));
+    uint16_t result = compared(sides);
     for (const uint16_t is_zero : *are_zero_)
       result = emit(Operation::And, result, emit(Operation::IsEqual, is_zero, constants_.at(0)));
     known_ = std::move(known_outside);
@@ -165,7 +176,7 @@ class IntegerProgramBuilder {
     return result;
   }
 
-  // 1 in place of 0, and notes whether it is.
+  // The divisor, with 1 in the place of 0. Notes whether it is 0.
   uint16_t divisor(const Expr& e) {
     const uint16_t own = slot(e);
     if (e.is_constant()) return own;
@@ -209,8 +220,8 @@ class IntegerProgramBuilder {
   std::unordered_map<int64_t, uint16_t> inputs_;  // by variable id; of definitions too
   std::unordered_map<int64_t, uint16_t> constants_;
   std::unordered_map<Expr, uint16_t> known_;
-  // Of the divisors of a relation that may divide by zero: whether they are zero. Nothing for other
-  // relations.
+  // For each divisor of the relation that truth() computes, the slot that says whether it is 0. Nothing
+  // elsewhere: a division by 0 ends the run there.
   std::optional<std::vector<uint16_t>> are_zero_;
   int32_t condition_ = -1;
   size_t next_ = 0;

@@ -23,7 +23,7 @@ namespace {
 
 using Values = IdVector<graph::ValueId, bool>;
 
-// Of the operands of an operator that is called although what reads it is called, too.
+// An operator whose readers are called as well is called only if its operands have at most so many elements.
 constexpr int64_t kFewElements = int64_t{1} << 21;
 
 bool has_one_of(const Values& values, const graph::Node& node) {
@@ -98,13 +98,12 @@ bool stays_inside(const graph::Graph& graph, const graph::Node& node, const torc
 }
 
 bool has_few_elements(const graph::Graph& graph, const graph::Node& node, const torch_api::Symbols* symbols) {
-  int64_t elements = 0;
-  graph::for_each_input(node, [&](graph::ValueId id) {
-    const Expr count = element_count(graph.meta(id));
-    const std::optional<int64_t> at_hand = symbols ? symbols->environment.hint(count) : count.as_constant();
-    elements = at_hand && elements <= kFewElements ? elements + *at_hand : kFewElements + 1;
-  });
-  return elements <= kFewElements;
+  Expr elements = 0;
+  graph::for_each_input(node,
+                        [&](graph::ValueId id) { elements = elements + element_count(graph.meta(id)); });
+  const std::optional<int64_t> at_hand =
+      symbols ? symbols->environment.hint(elements) : elements.as_constant();
+  return at_hand && *at_hand <= kFewElements;
 }
 
 std::string place_of(const graph::Graph& graph, const graph::Node& node) {

@@ -26,7 +26,9 @@ def test_requires_grad_of_the_view(order, dynamic):
         with torch.no_grad():
             view = x.view(-1)
             again = view[2:]
-        return (view + (1 if view.requires_grad else 2)) * weight, (again + (3 if again.requires_grad else 4)) * weight[2:]
+        computed = view * 2 + again.sum()
+        return ((view + (1 if view.requires_grad else 2)) * weight, (again + (3 if again.requires_grad else 4)) * weight[2:],
+                (view + (5 if computed.requires_grad else 6) + (7 if (computed * weight).requires_grad else 8)) * weight)
 
     compiled = oxyfuel.compile(program, dynamic=dynamic)
     for make in order:
