@@ -80,7 +80,7 @@ PRODUCT_OF_WRONG_SIZES = ("mat1 and mat2 shapes cannot be multiplied", "Expected
 
 def _comparable(text, all_strides):
     """An error's text without what need not be the same: which of several bad indices a kernel came to first."""
-    text = re.sub(r"^index -?\d+ is out of bounds", "index is out of bounds", _first_lines(text))
+    text = re.sub(r"^(index|Target) -?\d+ is out of bounds", r"\1 is out of bounds", _first_lines(text))
     if text.startswith("an index is out of bounds in the backward pass"):
         return "index is out of bounds"
     if not all_strides and text.startswith(PRODUCT_OF_WRONG_SIZES):

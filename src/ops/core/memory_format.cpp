@@ -68,11 +68,9 @@ bool is_in_order_without(const SizeQuestions& questions, const TensorMeta& meta,
   return true;
 }
 
-// Of a tensor in another order, which sizes of 1 may bring it into that of channels-last: eager's strides of
-// these dimensions say whether they do. Asked of the fewest sizes first.
-void decide_disordered_ones(const ShapeContext& context, const TensorMeta& meta, const TensorMeta& large,
-                            const std::vector<bool>& keeps) {
-  if (context.questions() == nullptr) return;
+// decide_disordered_ones() of a tensor with these sizes if none of them is 0 or 1.
+void decide_ones_of(const SizeQuestions& questions, const TensorMeta& meta, const TensorMeta& large,
+                    const std::vector<bool>& keeps) {
   const auto rank = static_cast<uint32_t>(meta.rank());
   uint32_t others = 0, space = 0, kept = 0;
   for (uint32_t d = 0; d < rank; ++d) {
@@ -89,18 +87,27 @@ void decide_disordered_ones(const ShapeContext& context, const TensorMeta& meta,
     // The formats of one channel, or of one pixel, are alike.
     const bool is_one_format = (ones & kept & 2U) != 0 || (ones & kept & space) == space;
     const bool is_known = std::ranges::any_of(asked, [&](uint32_t set) { return (ones & set) == set; });
-    if (is_one_format || is_known || !is_in_order_without(*context.questions(), meta, large, ones)) continue;
+    if (is_one_format || is_known || !is_in_order_without(questions, meta, large, ones)) continue;
     std::vector<sym::Condition> are_one;
     for (uint32_t d = 0; d < rank; ++d)
       if ((ones >> d & 1U) != 0) are_one.push_back(sym::equal(meta.sizes[d], 1));
     const sym::Condition question = sym::Condition::all(std::move(are_one));
-    if (question.constant() ? *question.constant() : context.questions()->decide_layout(question))
-      context.questions()->need_exact_ones();
+    if (question.constant() ? *question.constant() : questions.decide_layout(question))
+      questions.need_exact_ones();
     asked.push_back(ones);
   }
 }
 
 }  // namespace
+
+void decide_disordered_ones(const SizeQuestions& questions, const TensorMeta& meta) {
+  TensorMeta copy;
+  const TensorMeta& large = with_large_sizes(meta, copy);
+  if (!has_formats(meta) || std::ranges::any_of(meta.sizes, is_zero) || is_zero(meta.strides[1]) ||
+      has_channels_outside(large))
+    return;
+  decide_ones_of(questions, meta, large, std::vector<bool>(meta.sizes.size()));
+}
 
 MemoryFormat suggested_format(const ShapeContext& context, const TensorMeta& meta,
                               const std::vector<bool>& keeps) {
@@ -116,7 +123,7 @@ MemoryFormat suggested_format(const ShapeContext& context, const TensorMeta& met
   Expr large_least = 0;
   for (const size_t d : channels_last_order(sizes.size())) {
     if (!is_in_order(context, least, strides[d], large_least, large.strides[d])) {
-      decide_disordered_ones(context, meta, large, keeps);
+      if (context.questions() != nullptr) decide_ones_of(*context.questions(), meta, large, keeps);
       return MemoryFormat::Contiguous;
     }
     if (d == 0) break;

@@ -27,6 +27,13 @@ std::vector<Expr> all_but_channels(const TensorMeta& batch) {
   return dims;
 }
 
+// An operand from which a mean is subtracted. Where it differs little from the mean, the difference is that of
+// the elements that the mean was taken of.
+ValueRef as_stored(Composer& c, ValueRef operand) {
+  const DType type = c.meta(operand).dtype;
+  return loop::compute_dtype(type) == type ? operand : c.call("oxyfuel::as_stored", {operand});
+}
+
 // Elements a channel.
 Expr elements_of_a_channel(const TensorMeta& batch) {
   Expr count = batch.sizes[0];
@@ -85,7 +92,7 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
   const auto [outer_dims, inner_dims, count] = parts_of(input, c.arg(2));
   if (outer_dims.empty()) throw Unsupported("a single row");
   const ValueRef gradient = std::get<ValueRef>(c.arg(0));
-  const ValueRef centred = c.call("aten::sub.Tensor", {c.arg(1), c.arg(3)});
+  const ValueRef centred = c.call("aten::sub.Tensor", {as_stored(c, std::get<ValueRef>(c.arg(1))), c.arg(3)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, c.arg(4)});
   const auto of_input = [&] {
     const ValueRef weighted = c.is_none(5) ? gradient : c.call("aten::mul.Tensor", {gradient, c.arg(5)});
@@ -161,7 +168,8 @@ std::vector<ValueRef> group_norm_backward(Composer& c) {
   };
   const auto over_pixels = [&](ValueRef x) { return pixels.empty() ? x : sum_over(c, x, pixels, true); };
   const ValueRef gradient = shaped(0, grouped), rstd = shaped(3, of_group);
-  const ValueRef centred = c.call("aten::sub.Tensor", {shaped(1, grouped), shaped(2, of_group)});
+  const ValueRef batch = c.convert(as_stored(c, c.call("aten::view", {c.arg(1), grouped})), wide);
+  const ValueRef centred = c.call("aten::sub.Tensor", {batch, shaped(2, of_group)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, rstd});
   const ValueRef slopes = over_pixels(c.call("aten::mul.Tensor", {gradient, normalized}));
   const ValueRef levels = over_pixels(gradient);
@@ -199,7 +207,7 @@ std::vector<ValueRef> batch_norm_functional(Composer& c) {
     throw Unsupported("fixed statistics, or parameters of another type");
   const Expr count = elements_of_a_channel(input);
   if (count == Expr(1)) throw Unsupported("a single value per channel");
-  const ValueRef batch = c.convert(std::get<ValueRef>(c.arg(0)), wide);
+  const ValueRef batch = c.convert(as_stored(c, std::get<ValueRef>(c.arg(0))), wide);
   const std::vector<ValueRef> moments =
       c.call_many("aten::var_mean.correction", {batch, all_but_channels(input), Expr(0), false});
   const ValueRef variance = moments.at(0), mean = moments.at(1);
@@ -239,7 +247,7 @@ std::vector<ValueRef> batch_norm_backward(Composer& c) {
   const Expr count = elements_of_a_channel(input);
   const std::vector<Expr> dims = all_but_channels(input);
   const ValueRef gradient = c.convert(std::get<ValueRef>(c.arg(0)), wide);
-  const ValueRef batch = c.convert(std::get<ValueRef>(c.arg(1)), wide);
+  const ValueRef batch = c.convert(as_stored(c, std::get<ValueRef>(c.arg(1))), wide);
   const ValueRef centred = c.call("aten::sub.Tensor", {batch, by_channel(c, c.arg(5), input)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, by_channel(c, c.arg(6), input)});
   const ValueRef bias_gradient = sum_over(c, gradient, dims, false);

@@ -49,9 +49,12 @@ std::vector<int64_t> trailing(int64_t rank, size_t count) {
   return dims;
 }
 
+bool is_used(LoweringContext& context, const Node& node, size_t k) {
+  return k < node.outputs.size() && node.outputs[k] != graph::kNoValue && context.uses(node.outputs[k]) > 0;
+}
+
 void set_statistic(LoweringContext& context, const Node& node, size_t k, const Tensor& x) {
-  if (k >= node.outputs.size() || node.outputs[k] == graph::kNoValue || context.uses(node.outputs[k]) == 0)
-    return;
+  if (!is_used(context, node, k)) return;
   const TensorMeta& out = context.output_meta(node, k);
   context.set(node.outputs[k], context.cast(context.reshape(x, out.sizes), out.dtype));
 }
@@ -65,6 +68,18 @@ Tensor per_channel(LoweringContext& context, const Tensor& x, int64_t rank) {
 
 void require_floating(const Node& node, const Tensor& x) {
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
+}
+
+// What is normalised, which is read twice. Where a backward pass reads the mean (output 1), it subtracts it
+// from the stored elements, and so it has to be theirs.
+Tensor normalised_operand(LoweringContext& context, const Node& node) {
+  Tensor x = context.operand(node, 0);
+  require_floating(node, x);
+  context.realise_unless_cheap(x);
+  const DType type = x.dtype;
+  if (x.is_realised() || compute_dtype(type) == type || !is_used(context, node, 1)) return x;
+  return context.pointwise({x}, x.sizes, type,
+                           [type](BodyBuilder& b, Values v) { return b.round_to(v[0], type); });
 }
 
 // outputs[0] = inputs[0] scaled and shifted: fn over (x, statistics..., weight, bias), missing ones left out.
@@ -105,9 +120,7 @@ void finish(LoweringContext& context, const Node& node, Affine affine, size_t st
 }  // namespace
 
 void layer_norm(LoweringContext& context, const Node& node) {
-  Tensor x = context.operand(node, 0);
-  require_floating(node, x);
-  context.realise_unless_cheap(x);  // it is read twice
+  const Tensor x = normalised_operand(context, node);
   auto [mean, rstd] = moments(context, x, trailing(x.rank(), expressions(node, 1).size()), real(node, 4));
   set_statistic(context, node, 1, mean);
   set_statistic(context, node, 2, rstd);
@@ -136,9 +149,7 @@ void rms_norm(LoweringContext& context, const Node& node) {
 }
 
 void group_norm(LoweringContext& context, const Node& node) {
-  Tensor x = context.operand(node, 0);
-  require_floating(node, x);
-  context.realise_unless_cheap(x);
+  const Tensor x = normalised_operand(context, node);
   const Expr& channels = expression(node, 4);
   const Expr& groups = expression(node, 6);
   Tensor grouped =

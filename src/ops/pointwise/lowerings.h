@@ -53,6 +53,7 @@ void glu(LoweringContext& context, const graph::Node& node);
 void to_copy(LoweringContext& context,
              const graph::Node& node);  // also prims-like casts: argument 0 to the result's type
 void clone(LoweringContext& context, const graph::Node& node);
+void as_stored(LoweringContext& context, const graph::Node& node);
 void copy(LoweringContext& context, const graph::Node& node);      // argument 1, converted and broadcast
 void identity(LoweringContext& context, const graph::Node& node);  // argument 0 as it is
 

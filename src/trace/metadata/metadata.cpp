@@ -20,6 +20,7 @@
 #include "trace/metadata/type_checks.h"
 #include "trace/session/data_reads.h"
 #include "trace/session/values_at_hand.h"
+#include "trace/tensors/symbol_questions.h"
 #include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
@@ -49,32 +50,12 @@ Device result_device(std::span<const c10::IValue> call) {
 namespace {
 
 // Asks the shape environment of a recording.
-class Questions final : public ops::SizeQuestions {
+class Questions final : public SymbolQuestions {
  public:
-  explicit Questions(Session& session) : session_(session), symbols_(*session.symbols) {}
-  bool decide(const sym::Condition& question) const override {
-    return symbols_.environment.expect(question, symbols_.where);
-  }
-  bool require(const sym::Condition& condition) const override {
-    return symbols_.environment.check(condition, symbols_.where) != sym::Checked::Fails;
-  }
-  bool decide_layout(const sym::Condition& question) const override {
-    const std::optional<bool> answer = symbols_.decide_layout(question);
-    return answer ? *answer : decide(question);
-  }
-  void need_exact_ones() const override { symbols_.needs_exact_ones = true; }
-  std::optional<bool> generally(const sym::Condition& question) const override {
-    return symbols_.environment.general_answer(question);
-  }
-  std::optional<bool> at_hand(const sym::Condition& question) const override {
-    return symbols_.environment.hint(question);
-  }
-  int64_t specialise(const Expr& e) const override {
-    return symbols_.environment.specialise(e, symbols_.where);
-  }
+  explicit Questions(Session& session) : SymbolQuestions(*session.symbols), session_(session) {}
   Expr computed_size(const Expr& at_most) const override {
     const Expr size = new_computed_symbol(session_, {0, sym::kMaxInt}, "the shape of a result");
-    symbols_.environment.assume(sym::less_equal(size, at_most));
+    symbols().environment.assume(sym::less_equal(size, at_most));
     computed_.push_back(size);
     return size;
   }
@@ -97,7 +78,6 @@ class Questions final : public ops::SizeQuestions {
  private:
   Session& session_;
   mutable std::vector<Expr> computed_;
-  torch_api::Symbols& symbols_;
 };
 
 // Sizes that are known to be equal are written alike.

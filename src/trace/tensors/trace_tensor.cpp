@@ -6,10 +6,12 @@
 
 #include <algorithm>
 
+#include "ops/core/memory_format.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
 #include "sym/relations/layout.h"
 #include "trace/tensors/dispatch_key.h"
+#include "trace/tensors/symbol_questions.h"
 #include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
@@ -134,7 +136,13 @@ bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const auto [sizes, strides] = symbolic_layout();
   const size_t spatial = format == at::MemoryFormat::ChannelsLast ? 2 : 3;
   const sym::Condition is_like = sym::channels_last_strides(sizes, strides, spatial);
-  if (!torch_api::to_torch(symbols_, is_like).guard_bool(__FILE__, __LINE__)) return false;
+  if (!torch_api::to_torch(symbols_, is_like).guard_bool(__FILE__, __LINE__)) {
+    TensorMeta meta;
+    for (const Expr& size : sizes) meta.sizes.push_back(symbols_->environment.simplify(size));
+    for (const Expr& stride : strides) meta.strides.push_back(symbols_->environment.simplify(stride));
+    ops::decide_disordered_ones(SymbolQuestions(*symbols_), meta);
+    return false;
+  }
   symbols_->decide_ones(std::span(sizes).subspan(1, 1));
   symbols_->decide_ones(std::span(sizes).subspan(2));
   return true;

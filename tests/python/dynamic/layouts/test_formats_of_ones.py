@@ -66,6 +66,19 @@ def test_one_image_is_seen_as_eager_sees_it(name, first, dynamic):
             same(compiled(x), program(x))
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=lambda order: "".join(map(str, order)))
+def test_composites_ask_for_the_format_that_ones_make(order, dynamic):
+    """rms_norm is one of several operators of PyTorch whose result has the suggested format."""
+    program = lambda x: F.rms_norm(x * 2, x.shape[-1:])  # noqa: E731
+    for sizes in ([(1, 4, 100, 15), (1, 4, 1, 15)], [(3, 4, 5, 6), (3, 1, 5, 6), (1, 4, 5, 6), (3, 4, 1, 1)]):
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic)
+        for size in sizes:
+            x = torch.randn([size[d] for d in order]).permute([order.index(d) for d in range(4)])
+            same(compiled(x), program(x))
+
+
 def test_channels_that_vary_are_compiled_once():
     compiled = oxyfuel.compile(PROGRAMS["channels beside each other"], dynamic=True)
 

@@ -1,0 +1,31 @@
+"""Norms in half precision of elements that differ by less than what rounding changes: the mean is that of the rounded ones."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+NORMS = {
+    "layer": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "layer with parameters": lambda x: F.layer_norm(x, x.shape[-1:], x.new_full(x.shape[-1:], 2), x.new_full(x.shape[-1:], 3)),
+    "group": lambda x: F.group_norm(x.view(5, 8, -1), 8).view(x.shape),
+}
+COMPUTED = {"root": lambda x: (x.abs() + 1).sqrt(), "quotient": lambda x: 1 / (x.abs() + 3), "sigmoid": torch.sigmoid}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("computed", COMPUTED)
+@pytest.mark.parametrize("norm", NORMS)
+def test_gradients_of_equal_elements_are_zero(norm, computed, dtype):
+    """The deviation from the mean is 0, and 1 / sqrt(eps) times any other one would be seen."""
+    function = lambda x: NORMS[norm](COMPUTED[computed](x))  # noqa: E731
+    for columns in (1, 4):
+        x = torch.randn(40, 1, generator=torch.Generator().manual_seed(columns)).to(dtype).expand(40, columns).clone().requires_grad_()
+        oxyfuel.reset()
+        results = [f(x) for f in (function, oxyfuel.compile(function))]
+        upstream = torch.randn(40, columns, generator=torch.Generator().manual_seed(9)).to(dtype)
+        gradients = [torch.autograd.grad(result, x, upstream)[0].float() for result in results]
+        exact = torch.autograd.grad(function(x.double()), x, upstream.double())[0].float()
+        off = [(gradient - exact).abs().max().item() for gradient in gradients]
+        assert off[1] <= 2 * off[0] + 0.01 * exact.abs().max().item(), off
