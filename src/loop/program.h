@@ -45,6 +45,7 @@ struct Buffer {
   Expr offset = 0;  // elements, nonzero for inputs that are views into a larger storage
   Device device;
   bool is_of_parts = false;  // the steps that write it write different elements
+  bool is_fixed = false;     // an input or constant that nothing writes while the plan runs; the scheduler's
 };
 
 enum class Op : uint8_t {

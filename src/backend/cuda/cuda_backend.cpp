@@ -104,6 +104,11 @@ void note_lines(LoopNest& nest, const loop::Program& program) {
         nest.lines.emplace(inst.asked_at.location, program.locations[inst.asked_at.location]);
 }
 
+void note_fixed_arrays(LoopNest& nest, const loop::Program& program) {
+  for (Array& array : nest.arrays)
+    if (array.kind == ArrayKind::Parameter) array.is_fixed = program.buffers[array.buffer].is_fixed;
+}
+
 class CudaBackend final : public Backend {
  public:
   // Null: kernels are printed only. `choose`: asked where kernels are tuned.
@@ -153,7 +158,9 @@ class CudaBackend final : public Backend {
             .long_row_programs = kLongRowPrograms,
             .least_rows = 8,
             .row_block = kRowBlock,
-            .longest_row = 4096};
+            .longest_row = 4096,
+            .repeated_row = 16384,
+            .repeated_bytes = 128 * 1024 * 1024};
   }
 
   bool reports_indices() const override { return false; }
@@ -169,6 +176,7 @@ class CudaBackend final : public Backend {
       shape = choose_launch_shape(nest);
     }
     note_lines(nest, program);
+    note_fixed_arrays(nest, program);
     return std::make_unique<Draft>(program, std::move(nest), shape, in_registers);
   }
 

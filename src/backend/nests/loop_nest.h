@@ -40,6 +40,7 @@ struct Array {
   Expr scratch_offset = 0;        // of a Scratch row, bytes; filled in by finish()
   bool is_read = false;           // Parameter: by this kernel
   bool is_written = false;        // likewise
+  bool is_fixed = false;          // Parameter: loop::Buffer's
   std::vector<Expr> empty_sizes;  // Parameter: those of the buffer's sizes that may be 0
 };
 

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <optional>
 
-#include "backend/shared/row_sums.h"
-#include "backend/shared/split_reductions.h"
+#include "backend/shared/reductions/row_sums.h"
+#include "backend/shared/reductions/split_reductions.h"
 #include "base/error.h"
 #include "loop/variables.h"
 #include "sym/lower_bounds.h"

@@ -16,7 +16,8 @@
 #include "backend/shared/direct_writes.h"
 #include "backend/shared/fusion.h"
 #include "backend/shared/memory.h"
-#include "backend/shared/row_sums.h"
+#include "backend/shared/reductions/repeated_rows.h"
+#include "backend/shared/reductions/row_sums.h"
 #include "backend/shared/scattered_inputs.h"
 #include "base/error.h"
 #include "loop/devices.h"
@@ -99,6 +100,7 @@ class Scheduler {
     group_of_.resize(program_.steps.size());
     for (const GroupId g : groups_.ids())
       for (StepId step : groups_[g].steps) group_of_[step] = g;
+    mark_fixed(dependencies);
     make_drafts(items, dependencies);
     find_lifetimes(dependencies);
     if (options_.fuse) reuse_in_place();
@@ -130,22 +132,48 @@ class Scheduler {
     BufferId became;
   };
 
-  // Sums of columns are fused with what reduces the rows, or made on their own.
+  // Sums of columns are fused with what reduces the rows, or made on their own. Rows are made anew by kernels
+  // that need nothing else for that, or once.
   void make_groups(IdVector<StepId, Item>& items, Dependencies& dependencies) {
     const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};
     const SplitCosts costs = backend_.split_costs();
     std::optional<loop::Program> lowered;
-    if (costs.row_programs > 0) lowered = program_;
-    std::set<StepId> apart;
+    if (costs.row_programs > 0 || costs.repeated_row > 0) lowered = program_;
+    std::set<StepId> made_once;  // of the steps as they were lowered
+    std::set<StepId> apart;      // of the steps with repeated rows
     for (;;) {
+      const RepeatedRows rows =
+          options_.fuse ? repeat_rows(program_, costs, made_once) : RepeatedRows();
+      if (!rows.empty()) remove_dead_steps(program_);
       items = normalise(program_, costs, apart);
       dependencies = find_dependencies(program_, items);
       groups_ = fuse(program_, items, dependencies, fusion);
+      const std::set<StepId> between = rows_between_kernels(rows, dependencies, groups_);
       const std::set<StepId> alone = sums_without_rows(items, groups_, costs);
-      if (alone.empty()) return;
-      apart.insert(alone.begin(), alone.end());
+      if (between.empty() && alone.empty()) return;
+      made_once.insert(between.begin(), between.end());
+      if (between.empty())
+        apart.insert(alone.begin(), alone.end());
+      else
+        apart.clear();
       program_ = *lowered;
     }
+  }
+
+  void mark_fixed(const Dependencies& dependencies) {
+    for (const BufferId id : program_.buffers.ids())
+      program_.buffers[id].is_fixed = program_.buffers[id].kind != loop::BufferKind::Intermediate &&
+                                      dependencies.buffers[id].writers.empty();
+    for (loop::Buffer& buffer : program_.buffers)
+      if (buffer.kind == loop::BufferKind::Input)
+        for (const loop::ProgramMutation& mutation : program_.mutations)
+          if (mutation.input == buffer.source) buffer.is_fixed = false;
+    for (const loop::Step& step : program_.steps)
+      if (const auto* call = std::get_if<loop::ExternCall>(&step);
+          call != nullptr && (!call->op || call->op->is_mutating() || is_opaque(*call->op)))
+        for_each_view(*call, [&](const loop::BufferView& view) {
+          if (view.buffer != kNoBuffer) program_.buffers[view.buffer].is_fixed = false;
+        });
   }
 
   const loop::ExternCall& call_of(const Group& group) const {

@@ -50,6 +50,7 @@ class GridQueue : public LaunchQueue {
   void begin_call() override {
     ensure_context(driver_);
     stream_ = guard_.getStream(device_).native_handle();
+    is_first_ = true;
   }
 
   void launch(const PreparedLaunch& launch, void* const* buffers) override {
@@ -70,7 +71,8 @@ class GridQueue : public LaunchQueue {
         .shared_bytes = static_cast<unsigned>(function.shared_bytes),
         .stream = stream_,
         .attributes = &kEarlyStart,
-        .attribute_count = function.starts_early ? 1U : 0U};
+        .attribute_count = function.starts_early && !is_first_ ? 1U : 0U};
+    is_first_ = false;
     const backend::cuda::Result result = driver_.launch(&config, function.handle, arguments_.data(), nullptr);
     if (result != 0) [[unlikely]]
       refuse(result, launch.origin.get());
@@ -92,6 +94,9 @@ class GridQueue : public LaunchQueue {
   c10::impl::VirtualGuardImpl guard_;
   c10::Device device_;
   void* stream_ = nullptr;        // of the running call
+  // A kernel reads before it waits what no kernel of the call writes. The first one begins when all before the
+  // call are done, and so does whatever waits for it.
+  bool is_first_ = true;
   std::vector<void*> arguments_;  // of one launch
 };
 

@@ -61,6 +61,11 @@ Value BlockPrinter::named(const std::string& text, DType dtype, unsigned dims, s
   return value;
 }
 
+std::optional<Value> BlockPrinter::known(const std::string& text) const {
+  const auto found = known_.find(text);
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string BlockPrinter::axis_name(int columns) const {
   const std::string name = shape_.form == Form::Flat ? "i" : "column";
   return columns == 0 ? name : fmt::format("{}{}", name, columns + 1);

@@ -30,6 +30,8 @@ class BlockPrinter {
   // A name for what `text` computes; before the loop if it does not vary along columns.
   Value named(const std::string& text, DType dtype, unsigned dims, std::string_view prefix = "v");
   std::string new_name(std::string_view prefix);
+  // The value that named() gave to the text, if it did, before any loop.
+  std::optional<Value> known(const std::string& text) const;
 
   // --- Blocks
   bool has_rows() const { return has_rows_; }

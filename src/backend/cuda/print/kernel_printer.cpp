@@ -64,9 +64,15 @@ class KernelPrinter {
 
   KernelText print() {
     print_arguments();
-    if (early_start_ == EarlyStart::Yes) print_wait();
-    block_.print_axes();
     PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
+    if (early_start_ == EarlyStart::Yes && shape_.part == 0) {
+      block_.print_axes();
+      phases.print_loads_before_wait();
+      print_wait();
+    } else {
+      if (early_start_ == EarlyStart::Yes) print_wait();
+      block_.print_axes();
+    }
     for (size_t p = 0; p < nest_.phases.size(); ++p) phases.print(p);
     if (shape_.part > 0) {
       block_.close_rows();

@@ -48,6 +48,11 @@ bool compares_as_index(const Value& value) {
   return number && std::abs(*number) < (int64_t{1} << 31);
 }
 
+// What is loaded from memory of the type, in the type that kernels hold it in.
+std::string in_compute_type(const std::string& loaded, DType dtype) {
+  return held_dtype(dtype) == dtype ? loaded : loaded + ".to(tl.float32)";
+}
+
 bool is_one(const Value& value) {
   return value.constant && std::visit([](auto v) { return v == 1; }, value.constant->value);
 }
@@ -148,9 +153,18 @@ void PhasePrinter::print_loads_with_columns(size_t first,
       const Array& array = nest_.arrays[inst.buffer];
       if (array.kind != ArrayKind::Parameter || array.is_written || !is_wanted(inst)) continue;
       if (printed_columns_.insert(columns).second) block_.print_columns("");
-      print_load(inst);
+      const auto [text, dims] = load_text(inst);
+      if (!block_.known(in_compute_type(text, array.dtype))) block_.named(text, array.dtype, dims);
     }
   }
+}
+
+void PhasePrinter::print_loads_before_wait() {
+  if (shape_.form != Form::Rows || shape_.part > 0) return;
+  const auto is_fixed = [&](const NestInst& load) { return nest_.arrays[load.buffer].is_fixed; };
+  print_loads_with_columns(0, [&](const NestInst& load) {
+    return is_fixed(load) && (number_ == 0 || may_be_ahead(load));
+  });
 }
 
 // Whether all rows load the same elements.
@@ -160,12 +174,31 @@ bool PhasePrinter::is_of_columns(const NestInst& load) const {
                              [&](const Expr& variable) { return variable.variable_id() == column; });
 }
 
-// What later phases load and need not wait for, as long as it fits in registers beside the row. The first
-// phase has begun its loads.
+// Whether the first phase reduces a row that is the same for all rows of the kernel (repeated_rows.h).
+bool PhasePrinter::makes_row_for_all() const {
+  const Phase& first = nest_.phases.front();
+  const int columns = axes_.columns_of_phase.front();
+  if (nest_.outer.empty() || first.reductions.empty() || columns < 0) return false;
+  const Expr& column = axes_.columns[static_cast<size_t>(columns)].variable;
+  return std::ranges::all_of(first.expressions, [&](const Expr& e) {
+    return std::ranges::all_of(sym::variables(e), [&](const Expr& variable) { return variable == column; });
+  });
+}
+
+// Whether a load of a later phase begins before the first phase reduces its row. Where that row is the same
+// for all, the kernel lives on what it loads later. Elsewhere the load is the same for all rows, as long as it
+// fits in registers beside the row.
+bool PhasePrinter::may_be_ahead(const NestInst& load) const {
+  if (makes_row_for_all()) return true;
+  return shape_.part == 0 &&
+         shape_.rows * shape_.columns <= kElementsAThread * kThreadsAWarp * shape_.warps &&
+         is_of_columns(load);
+}
+
+// What later phases load and need not wait for. The first phase has begun its loads.
 void PhasePrinter::print_loads_ahead() {
   auto values = std::move(values_);
-  if (shape_.part == 0 && shape_.rows * shape_.columns <= kElementsAThread * kThreadsAWarp * shape_.warps)
-    print_loads_with_columns(1, [&](const NestInst& load) { return is_of_columns(load); });
+  print_loads_with_columns(1, [&](const NestInst& load) { return may_be_ahead(load); });
   for (number_ = 1; number_ < nest_.phases.size(); ++number_) {
     if (axes_.columns_of_phase[number_] >= 0) continue;
     phase_ = &nest_.phases[number_];
@@ -245,6 +278,29 @@ Value PhasePrinter::print_inst(const NestInst& inst) {
   return block_.named(text, inst.dtype, dims);
 }
 
+std::pair<std::string, unsigned> PhasePrinter::load_text(const NestInst& inst) {
+  const Array& array = nest_.arrays[inst.buffer];
+  std::optional<Value> condition, otherwise;
+  if (inst.operands[0] != kNoInst) {
+    condition = value(inst.operands[0]);
+    otherwise = value(inst.operands[1]);
+  }
+  const ExpressionText at = block_.expression(phase_->expressions[inst.index]);
+  unsigned dims = at.dims;
+  if (condition) dims |= condition->dims | otherwise->dims;
+  // Of an empty row nothing is read: the memory may be none.
+  const int columns = axes_.columns_of_phase[number_];
+  if (columns >= 0 && !array.empty_sizes.empty() && block_.columns().extent.range().low < 1) dims |= kColumns;
+  std::string mask = block_.mask(dims);
+  if (condition) mask = mask.empty() ? tensor_text(*condition) : tensor_text(*condition) + " & " + mask;
+  std::string text = "tl.load(" + block_.pointer(arrays_[inst.buffer].name, at, dims);
+  if (!mask.empty()) {
+    const std::string other = condition ? otherwise->text : is_floating(array.dtype) ? "0.0" : "0";
+    text += fmt::format(", {}, other={}", mask, other);
+  }
+  return {text + eviction(inst.buffer, dims) + ")", dims};
+}
+
 Value PhasePrinter::print_load(const NestInst& inst) {
   const Array& array = nest_.arrays[inst.buffer];
   ArrayState& state = arrays_[inst.buffer];
@@ -268,21 +324,9 @@ Value PhasePrinter::print_load(const NestInst& inst) {
         inst.dtype, held.dims | condition->dims | otherwise->dims);
   }
   check(array.kind == ArrayKind::Parameter, "a kernel reads a value that it has not made");
-  const ExpressionText at = block_.expression(offset);
-  unsigned dims = at.dims;
-  if (condition) dims |= condition->dims | otherwise->dims;
-  // Of an empty row nothing is read: the memory may be none.
-  const int columns = axes_.columns_of_phase[number_];
-  if (columns >= 0 && !array.empty_sizes.empty() && block_.columns().extent.range().low < 1) dims |= kColumns;
-  std::string mask = block_.mask(dims);
-  if (condition) mask = mask.empty() ? tensor_text(*condition) : tensor_text(*condition) + " & " + mask;
-  std::string text = "tl.load(" + block_.pointer(state.name, at, dims);
-  if (!mask.empty()) {
-    const std::string other = condition ? otherwise->text : is_floating(array.dtype) ? "0.0" : "0";
-    text += fmt::format(", {}, other={}", mask, other);
-  }
-  text += eviction(inst.buffer, dims) + ")";
-  if (held_dtype(array.dtype) != array.dtype) text += ".to(tl.float32)";
+  auto [text, dims] = load_text(inst);
+  if (const auto begun = block_.known(text); begun && !state.is_written) text = begun->text;
+  text = in_compute_type(text, array.dtype);
   if (!state.is_written) return converted(block_.named(text, array.dtype, dims));
   Value fresh{block_.new_name("v"), array.dtype, dims};
   block_.out().line("{} = {}", fresh.text, text);

@@ -27,6 +27,8 @@ class PhasePrinter {
                IdVector<ArrayId, ArrayState>& arrays, bool is_precise)
       : nest_(nest), shape_(shape), axes_(axes), block_(block), arrays_(arrays), is_precise_(is_precise) {}
 
+  // Loads that need not wait for the kernels before this one: of what no kernel of the plan writes.
+  void print_loads_before_wait();
   void print(size_t phase);  // in order
   void store_sums();         // of parts of rows, behind the loop over them
   bool checks_indices() const { return checks_indices_; }
@@ -38,9 +40,13 @@ class PhasePrinter {
   void print_loads_of_rows();
   void print_loads_with_columns(size_t first, const std::function<bool(const NestInst&)>& is_wanted);
   bool is_of_columns(const NestInst& load) const;
+  bool makes_row_for_all() const;
+  bool may_be_ahead(const NestInst& load) const;
   void print_loads_ahead();
   Value print_inst(const NestInst& inst);
   Value print_load(const NestInst& inst);
+  // The elements as memory holds them, and along which dimensions there are several.
+  std::pair<std::string, unsigned> load_text(const NestInst& inst);
   std::string eviction(ArrayId array, unsigned dims) const;
   Value print_index(const NestInst& inst);
   Value index_value(const Expr& expression, DType dtype);

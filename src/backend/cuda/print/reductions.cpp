@@ -50,15 +50,13 @@ DType accumulator_dtype(ReductionKind kind, DType accumulate) {
   return accumulate == DType::Bool ? DType::Int32 : held_dtype(accumulate);
 }
 
-std::string prepared(BlockPrinter& block, ReductionKind kind, DType accumulate, const Value& value) {
+Value prepared(BlockPrinter& block, ReductionKind kind, DType accumulate, const Value& value) {
   if (kind == ReductionKind::Any || kind == ReductionKind::All) {
     const Value truth = block.named(cast_text(value, DType::Bool), DType::Bool, value.dims);
-    return block.whole(block.named(cast_text(truth, DType::Int32), DType::Int32, value.dims));
+    return block.named(cast_text(truth, DType::Int32), DType::Int32, value.dims);
   }
   const DType dtype = accumulator_dtype(kind, accumulate);
-  Value wide = value;
-  if (held_dtype(value.dtype) != dtype) wide = block.named(cast_text(value, dtype), dtype, value.dims);
-  return block.whole(wide);
+  return held_dtype(value.dtype) == dtype ? value : block.named(cast_text(value, dtype), dtype, value.dims);
 }
 
 // What is true of the elements that count; empty if all of the block do.
@@ -174,13 +172,16 @@ std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType acc
   const unsigned all = block.row_dims() | kColumns;
   if (is_positional(kind)) {
     const DType compared = held_dtype(value.dtype) == DType::Bool ? DType::Int32 : held_dtype(value.dtype);
-    const std::string elements = prepared(block, kind, compared, value);
+    const std::string elements = block.whole(prepared(block, kind, compared, value));
     const Value best = block.named(masked(block, elements, identity(kind, compared), counted), compared, all);
     const Value at =
         block.named(masked(block, positions(block), no_position(block), counted), position_dtype(block), all);
     return {first_position(block, kind, best, at)};
   }
-  const std::string elements = prepared(block, kind, accumulate, value);
+  // What is the same in all rows is reduced once: one row broadcasts wherever several are expected.
+  const Value accumulated = prepared(block, kind, accumulate, value);
+  const bool is_one_row = accumulated.dims == kColumns && !counted;
+  const std::string elements = is_one_row ? accumulated.text : block.whole(accumulated);
   const Value parts = block.named(masked(block, elements, identity(kind, dtype), counted), dtype, all);
   if (kind == ReductionKind::Welford) {
     const Value sum = reduced(block, ReductionKind::Sum, dtype, parts.text);
@@ -228,7 +229,7 @@ void LoopedReduction::update(const std::string& accumulator, const std::string& 
 
 void LoopedReduction::add(const Value& value, const std::string& start) {
   Lines& out = block_.out();
-  const std::string x = prepared(block_, kind_, accumulate_, value);
+  const std::string x = block_.whole(prepared(block_, kind_, accumulate_, value));
   const bool is_real = is_floating(accumulator_dtype(kind_, accumulate_));
   const auto helper = [&](const char* name) {
     block_.needs.helpers.insert(name);

@@ -1,4 +1,4 @@
-#include "backend/shared/row_sums.h"
+#include "backend/shared/reductions/row_sums.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "backend/shared/split_reductions.h"
+#include "backend/shared/reductions/split_reductions.h"
 
 #include <fmt/format.h>
 
