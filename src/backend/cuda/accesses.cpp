@@ -36,6 +36,16 @@ int64_t smallest_element(const LoopNest& nest) {
   return least;
 }
 
+int64_t moved_bytes(const LoopNest& nest) {
+  int64_t moved = 0;
+  for (const Phase& phase : nest.phases)
+    for_each_access(nest, phase, [&](const Access& access) {
+      const auto is_broadcast = [&](const LoopVariable& l) { return is_unmoved(access.offset, l); };
+      if (std::ranges::none_of(nest.outer, is_broadcast)) moved += access.bytes;
+    });
+  return std::max<int64_t>(moved, 1);
+}
+
 int operand_count(const LoopNest& nest) {
   int count = 0;
   for (const Phase& phase : nest.phases) for_each_access(nest, phase, [&](const Access&) { ++count; });

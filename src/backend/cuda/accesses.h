@@ -50,6 +50,10 @@ bool is_unmoved(const Expr& offset, const LoopVariable& l);
 // Bytes of the smallest element that the nest accesses; at most 8.
 int64_t smallest_element(const LoopNest& nest);
 
+// Bytes that each iteration of the outer loops loads and stores alone: what is broadcast along one of them
+// comes from a cache. At least 1.
+int64_t moved_bytes(const LoopNest& nest);
+
 // Loads from and stores to memory.
 int operand_count(const LoopNest& nest);
 int64_t load_count(const LoopNest& nest);

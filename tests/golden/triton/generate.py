@@ -398,6 +398,25 @@ def one_token(p):
 
 
 @program
+def one_token_of_equal_sizes(p):
+    """The norm is made by each program of the products that read it, also where these have as many results as elements."""
+    x, scale = p.tensor(1, 512), p.tensor(512)
+    wide = p.call("_to_copy", x, dtype=SINGLE)
+    mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", wide, 2), [-1], True)
+    narrow = p.call("_to_copy", p.call("mul.Tensor", wide, p.call("rsqrt", p.call("add.Scalar", mean, 1e-5))), dtype=HALF)
+    norm = p.call("mul.Tensor", scale, narrow)
+    return [linear(p, norm, p.tensor(512, 512)), linear(p, norm, p.tensor(300, 512))]
+
+
+@program
+def norm_that_others_read(p):
+    """A norm that is a result is made once."""
+    x = p.tensor(1, 512)
+    norm = p.call("native_layer_norm", x, [512], p.tensor(512), p.tensor(512), 1e-5)[0]
+    return [norm, linear(p, norm, p.tensor(512, 512))]
+
+
+@program
 def saved_conversions(p):
     """Weights in half precision that are kept are converted together, those that are needed for a while one by one."""
     x, kept = p.tensor(2048, 768), []

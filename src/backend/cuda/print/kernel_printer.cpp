@@ -62,17 +62,20 @@ class KernelPrinter {
         axes_(make_axes(nest_, shape_)),
         block_(nest_, shape_, axes_) {}
 
+  // With an early start, the next kernel of the stream may start once all programs have. Each kernel waits for
+  // the one before it, so that whoever waits for a kernel waits for all before it. What nothing writes while the
+  // plan runs is loaded before that.
   KernelText print() {
     print_arguments();
     PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
-    if (early_start_ == EarlyStart::Yes && shape_.part == 0) {
+    const bool loads_before_wait = early_start_ == EarlyStart::Yes && shape_.part == 0;
+    if (early_start_ == EarlyStart::Yes) block_.out().line("gdc_launch_dependents()");
+    if (loads_before_wait) {
       block_.print_axes();
       phases.print_loads_before_wait();
-      print_wait();
-    } else {
-      if (early_start_ == EarlyStart::Yes) print_wait();
-      block_.print_axes();
     }
+    if (early_start_ == EarlyStart::Yes) block_.out().line("gdc_wait()");
+    if (!loads_before_wait) block_.print_axes();
     for (size_t p = 0; p < nest_.phases.size(); ++p) phases.print(p);
     if (shape_.part > 0) {
       block_.close_rows();
@@ -132,13 +135,6 @@ class KernelPrinter {
     if (block_.has_rows()) constants_.emplace_back("ROWS", shape_.rows);
     for (size_t k = 0; k < axes_.columns.size(); ++k)
       constants_.emplace_back(k == 0 ? "COLUMNS" : fmt::format("COLUMNS{}", k + 1), axes_.columns[k].block);
-  }
-
-  // Once all programs have gone on, the next kernel of the stream may start. It waits likewise, so that
-  // whoever waits for a kernel waits for all before it.
-  void print_wait() {
-    block_.out().line("gdc_wait()");
-    block_.out().line("gdc_launch_dependents()");
   }
 
   std::string launch_text(bool checks_indices) const {

@@ -124,19 +124,26 @@ void PhasePrinter::print_body() {
       store(s.array, s.offset, value(s.value), dims, s.mode);
 }
 
-// Loads of rows that need no index which is loaded itself come before the check of such an index, for which
-// they would wait.
-void PhasePrinter::print_loads_of_rows() {
+// Indices that are loaded themselves.
+std::set<int64_t> PhasePrinter::bound_indices() const {
   std::set<int64_t> bound;
   for (const Phase& phase : nest_.phases)
     for (const NestInst& inst : phase.insts)
       if (inst.op == Op::BindIndex) bound.insert(inst.variable);
+  return bound;
+}
+
+bool PhasePrinter::is_indexed(const NestInst& load, const std::set<int64_t>& bound) const {
+  return std::ranges::any_of(sym::variables(phase_->expressions[load.index]),
+                             [&](const Expr& variable) { return bound.contains(variable.variable_id()); });
+}
+
+// Loads of rows that need no index which is loaded itself come before the check of such an index, for which
+// they would wait.
+void PhasePrinter::print_loads_of_rows() {
+  const std::set<int64_t> bound = bound_indices();
   if (bound.empty() || shape_.form != Form::Rows || shape_.part > 0) return;
-  const auto is_indexed = [&](const NestInst& load) {
-    return std::ranges::any_of(sym::variables(phase_->expressions[load.index]),
-                               [&](const Expr& variable) { return bound.contains(variable.variable_id()); });
-  };
-  print_loads_with_columns(0, [&](const NestInst& load) { return !is_indexed(load); });
+  print_loads_with_columns(0, [&](const NestInst& load) { return !is_indexed(load, bound); });
 }
 
 // Those of the phases from number `first` on that a program does in one step.
@@ -161,9 +168,10 @@ void PhasePrinter::print_loads_with_columns(size_t first,
 
 void PhasePrinter::print_loads_before_wait() {
   if (shape_.form != Form::Rows || shape_.part > 0) return;
-  const auto is_fixed = [&](const NestInst& load) { return nest_.arrays[load.buffer].is_fixed; };
+  const std::set<int64_t> bound = bound_indices();
   print_loads_with_columns(0, [&](const NestInst& load) {
-    return is_fixed(load) && (number_ == 0 || may_be_ahead(load));
+    return nest_.arrays[load.buffer].is_fixed && !is_indexed(load, bound) &&
+           (number_ == 0 || may_be_ahead(load));
   });
 }
 
@@ -189,10 +197,10 @@ bool PhasePrinter::makes_row_for_all() const {
 // for all, the kernel lives on what it loads later. Elsewhere the load is the same for all rows, as long as it
 // fits in registers beside the row.
 bool PhasePrinter::may_be_ahead(const NestInst& load) const {
-  if (makes_row_for_all()) return true;
-  return shape_.part == 0 &&
-         shape_.rows * shape_.columns <= kElementsAThread * kThreadsAWarp * shape_.warps &&
-         is_of_columns(load);
+  if (shape_.part > 0) return false;
+  return makes_row_for_all() ||
+         (shape_.rows * shape_.columns <= kElementsAThread * kThreadsAWarp * shape_.warps &&
+          is_of_columns(load));
 }
 
 // What later phases load and need not wait for. The first phase has begun its loads.

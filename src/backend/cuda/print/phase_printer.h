@@ -37,6 +37,8 @@ class PhasePrinter {
   // Other threads of the program may have stored what the phase loads.
   bool reads_what_others_stored() const;
   void print_body();
+  std::set<int64_t> bound_indices() const;
+  bool is_indexed(const NestInst& load, const std::set<int64_t>& bound) const;
   void print_loads_of_rows();
   void print_loads_with_columns(size_t first, const std::function<bool(const NestInst&)>& is_wanted);
   bool is_of_columns(const NestInst& load) const;

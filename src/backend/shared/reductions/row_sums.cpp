@@ -36,9 +36,15 @@ std::optional<int64_t> elements(const loop::Buffer& buffer) {
 }
 
 template <class Fn>
-void for_each_load(const Computation& c, Fn fn) {
+void for_each_load(const Computation& c, Fn fn) {  // fn(buffer, index)
   for (const loop::Inst& inst : c.body.insts)
-    if (inst.op == loop::Op::Load) fn(inst.buffer);
+    if (inst.op == loop::Op::Load) fn(inst.buffer, c.body.indices[inst.index]);
+}
+
+bool is_along(const std::vector<Expr>& index, const LoopVariable& column) {
+  if (index.empty()) return false;
+  const std::vector<Expr> variables = sym::variables(index.back());
+  return std::ranges::find(variables, column.variable) != variables.end();
 }
 
 bool reduces(const Item& item, const Item& rows, size_t depth) {
@@ -87,7 +93,7 @@ void RowSums::find_rows(const loop::Program& program) {
     if (is_reduction) {
       const auto rows = rows_of(c->loops, c->reduction);
       if (!rows) continue;
-      for_each_load(*c, [&](BufferId id) {
+      for_each_load(*c, [&](BufferId id, const auto&) {
         if (elements(program.buffers[id]) == rows->count * rows->length) read_.emplace(id, *rows);
       });
       for (const loop::Store& store : c->stores)
@@ -99,7 +105,7 @@ void RowSums::find_rows(const loop::Program& program) {
     }
     // What is made of the rows' results, and as large as they are.
     const auto count = iterations(c->loops);
-    for_each_load(*c, [&](BufferId id) {
+    for_each_load(*c, [&](BufferId id, const auto&) {
       const auto found = results.find(id);
       if (found == results.end() || count != found->second.count * found->second.length) return;
       for (const loop::Store& store : c->stores) read_.emplace(store.buffer, found->second);
@@ -114,7 +120,9 @@ std::optional<Computation> RowSums::add_up(loop::Program& program, Computation& 
   const auto rows = rows_of(c.reduction, c.loops);
   if (!rows) return std::nullopt;
   bool is_beside_rows = false;
-  for_each_load(c, [&](BufferId id) { is_beside_rows = is_beside_rows || read_.contains({id, *rows}); });
+  for_each_load(c, [&](BufferId id, const std::vector<Expr>& index) {
+    is_beside_rows = is_beside_rows || (read_.contains({id, *rows}) && is_along(index, c.loops[0]));
+  });
   if (!is_beside_rows) return std::nullopt;
 
   // A program takes some rows at a time.
