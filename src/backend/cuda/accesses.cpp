@@ -37,13 +37,24 @@ int64_t smallest_element(const LoopNest& nest) {
 }
 
 int64_t moved_bytes(const LoopNest& nest) {
-  int64_t moved = 0;
-  for (const Phase& phase : nest.phases)
-    for_each_access(nest, phase, [&](const Access& access) {
-      const auto is_broadcast = [&](const LoopVariable& l) { return is_unmoved(access.offset, l); };
-      if (std::ranges::none_of(nest.outer, is_broadcast)) moved += access.bytes;
-    });
-  return std::max<int64_t>(moved, 1);
+  int64_t moved = 0, chosen = 0;
+  const auto bytes_of = [&](ArrayId id, const Expr& offset) -> int64_t {
+    const auto is_broadcast = [&](const LoopVariable& l) { return is_unmoved(offset, l); };
+    const bool is_memory = nest.arrays[id].kind == ArrayKind::Parameter;
+    return is_memory && std::ranges::none_of(nest.outer, is_broadcast) ? bytes(nest.arrays[id].dtype) : 0;
+  };
+  for (const Phase& phase : nest.phases) {
+    for (const NestInst& inst : phase.insts) {
+      if (inst.op != Op::Load) continue;
+      const int64_t loaded = bytes_of(inst.buffer, phase.expressions[inst.index]);
+      if (inst.operands[0] == loop::kNoInst)
+        moved += loaded;
+      else
+        chosen = std::max(chosen, loaded);
+    }
+    for (const ElementStore& store : phase.stores) moved += bytes_of(store.array, store.offset);
+  }
+  return std::max<int64_t>(moved + chosen, 1);
 }
 
 int operand_count(const LoopNest& nest) {

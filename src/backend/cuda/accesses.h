@@ -51,7 +51,7 @@ bool is_unmoved(const Expr& offset, const LoopVariable& l);
 int64_t smallest_element(const LoopNest& nest);
 
 // Bytes that each iteration of the outer loops loads and stores alone: what is broadcast along one of them
-// comes from a cache. At least 1.
+// comes from a cache, and of loads under conditions one is taken. At least 1.
 int64_t moved_bytes(const LoopNest& nest);
 
 // Loads from and stores to memory.

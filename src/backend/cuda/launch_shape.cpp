@@ -15,6 +15,7 @@ namespace {
 using loop::Op;
 
 constexpr int64_t kBytesAThread = 64;  // that a thread loads and stores: with more, memory is slower by 1 %
+constexpr size_t kLongBody = 16;       // instructions: threads that compute so much have as many elements as fit
 constexpr int64_t kFlatThreads = 128;  // of a program that is not short of elements
 constexpr int64_t kFlatBlock = 1024;   // elements: a program takes a nanosecond to start
 constexpr int64_t kLeastBlock = 128;   // elements
@@ -86,11 +87,20 @@ bool has_sines(const LoopNest& nest) {
                              [&](const Phase& phase) { return std::ranges::any_of(phase.insts, is_sine); });
 }
 
+size_t body_length(const LoopNest& nest) {
+  size_t length = 0;
+  for (const Phase& phase : nest.phases) length += phase.insts.size();
+  return length;
+}
+
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
-  int64_t elements = operand_count(nest) >= kManyOperands || has_sines(nest)
-                         ? kElementsAThread
-                         : static_cast<int64_t>(
-                               std::bit_floor(static_cast<uint64_t>(kBytesAThread / moved_bytes(nest))));
+  int64_t elements = kMostElementsAThread;
+  if (operand_count(nest) >= kManyOperands || has_sines(nest))
+    elements = kElementsAThread;
+  else if (body_length(nest) > kLongBody)
+    elements = kBytesAThread / 2 / smallest_element(nest);
+  else
+    elements = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kBytesAThread / moved_bytes(nest))));
   elements = std::clamp(elements, kLeastElementsAThread, kMostElementsAThread);
   while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
   while (elements > kLeastElementsAThread && iterations / elements < kThreads) elements /= 2;

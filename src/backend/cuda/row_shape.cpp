@@ -19,10 +19,10 @@ constexpr int64_t kRowTile = 1024;  // elements of short rows that one program t
 // Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
 // its memory moves 3 KiB.
 constexpr int64_t kBytesAProgram = 8192;
-// Where there are many rows: joining sums of many warps takes long. Where nothing is stored for a row's
-// elements, more threads that load are faster by 1 %.
+// Where there are many rows: joining sums of many warps takes long. Where each row has one sum, and nothing is
+// stored for its elements, more threads that load are faster by 1 %.
 constexpr int64_t kRowBytesAThread = 64;
-constexpr int64_t kReducedRowBytesAThread = 32;
+constexpr int64_t kSummedRowBytesAThread = 32;
 // Elements of a long row a step. A step waits for its loads, so there have to be several a thread: 64 bytes
 // where one value is loaded and one accumulates.
 constexpr int64_t kLoopedRow = 4096;
@@ -212,7 +212,8 @@ LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   if (shape.is_persistent && rows.count >= kPrograms) {
     const bool stores_elements = std::ranges::any_of(
         nest.phases, [](const Phase& phase) { return !phase.loops.empty() && !phase.stores.empty(); });
-    const int64_t bytes_a_thread = stores_elements ? kRowBytesAThread : kReducedRowBytesAThread;
+    const bool is_summed = !stores_elements && step_values(nest).accumulated == 1;
+    const int64_t bytes_a_thread = is_summed ? kSummedRowBytesAThread : kRowBytesAThread;
     int64_t a_thread = std::clamp(bytes_a_thread / bytes, kElementsAThread, kMostRowElementsAThread);
     while (a_thread > kElementsAThread && rows.count * rows.row / a_thread < kThreads) a_thread /= 2;
     shape.warps = warps_for(shape.rows * shape.columns * kElementsAThread / a_thread, 16);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "backend/cuda/accesses.h"
 #include "backend/cuda/print/phase_printer.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -68,7 +69,7 @@ class KernelPrinter {
   KernelText print() {
     print_arguments();
     PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
-    const bool loads_before_wait = early_start_ == EarlyStart::Yes && shape_.part == 0;
+    const bool loads_before_wait = early_start_ == EarlyStart::Yes && shape_.part == 0 && is_one_wave();
     if (early_start_ == EarlyStart::Yes) block_.out().line("gdc_launch_dependents()");
     if (loads_before_wait) {
       block_.print_axes();
@@ -105,6 +106,12 @@ class KernelPrinter {
   }
 
  private:
+  // Whether the device runs all programs at once. Of more programs, those that wait keep the memory from the
+  // kernel before them, and most begin later anyway.
+  bool is_one_wave() const {
+    return estimate(axes_.programs) * shape_.warps * kThreadsAWarp <= kThreads;
+  }
+
   std::string comment() const {
     std::string names;
     for (const std::string& name : operators_) names += (names.empty() ? "" : ", ") + name;
