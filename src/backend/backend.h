@@ -64,13 +64,15 @@ struct SplitCosts {
   bool fills_device = false;            // no more parts than make the results as many as are not few
   int64_t columns_together = 1;         // results that run together, where they are contiguous
   bool masks_parts = false;             // the last part may have fewer elements than the others
-  // Sums of columns that kernels of rows make on their way (reductions/row_sums.h); none where `row_programs` is 0.
+  // Sums of columns that kernels of rows make on their way (reductions/row_sums.h); none where `row_programs`
+  // is 0.
   int64_t row_programs = 0;       // among which the rows are divided
   int64_t long_row_programs = 0;  // the same for rows longer than `row_block`
   int64_t least_rows = 1;         // of one of them
   int64_t row_block = 1;          // elements that one takes at a time, if a row has no more
   int64_t longest_row = 0;
-  // Rows that every program of a kernel makes anew (reductions/repeated_rows.h); none where `repeated_row` is 0.
+  // Rows that every program of a kernel makes anew (reductions/repeated_rows.h); none where `repeated_row` is
+  // 0.
   int64_t repeated_row = 0;    // their elements, at most
   int64_t repeated_bytes = 0;  // what all programs of one kernel read for that, at most
 };

@@ -122,6 +122,13 @@ void for_each_input(const Node& node, const std::function<void(ValueId)>& fn) {
   visit_inputs(node, fn);
 }
 
+void for_each_written(const Node& node, const std::function<void(ValueId)>& fn) {
+  Node written;
+  for (size_t a = 0; a < node.args.size(); ++a)
+    if (node.op->arguments[a].is_written) written.args.push_back(node.args[a]);
+  for_each_input(std::as_const(written), fn);
+}
+
 bool same(const Node& a, const Node& b) {
   if (a.op != b.op || a.outputs != b.outputs || a.args.size() != b.args.size()) return false;
   for (size_t i = 0; i < a.args.size(); ++i)

@@ -139,6 +139,9 @@ ValueId append_copy(Graph& graph, ValueId value, LocationId location = kNoLocati
 void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);
 void for_each_input(const Node& node, const std::function<void(ValueId)>& fn);
 
+// Calls fn for those that the node writes to.
+void for_each_written(const Node& node, const std::function<void(ValueId)>& fn);
+
 // The device of the first value that is not on the host; the host if there is none.
 Device main_device(const Graph& graph);
 

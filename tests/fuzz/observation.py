@@ -324,7 +324,9 @@ def alias_difference(expected, actual, left, right, gradients_from=None):
         seen, group = {}, []
         for i, tensor in enumerate(tensors):
             key = _storage(tensor)
-            group.append(i if key is None or tensor.untyped_storage().nbytes() == 0 else seen.setdefault(key, i))
+            # Of a tensor without elements nobody sees whose memory it has: eager's channel_shuffle returns its argument's.
+            has_own = key is None or tensor.numel() == 0 or tensor.untyped_storage().nbytes() == 0
+            group.append(i if has_own else seen.setdefault(key, i))
         groups.append(group)
     if gradients_from is not None:
         # Eager hands out a view of the gradient that came in where nothing else holds the view at that moment, and a copy

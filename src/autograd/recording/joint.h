@@ -65,7 +65,8 @@ struct ForwardOutput {
   std::vector<SpentSource> spent_sources;
 };
 
-// What the backward nodes of one part read of the forward pass: eager's autograd keeps that for them.
+// What the backward nodes through which a gradient flows from one tangent on read of the forward pass:
+// eager's autograd keeps that for them.
 struct Kept {
   std::vector<bool> inputs;   // by forward input
   std::vector<bool> outputs;  // by forward output
@@ -99,7 +100,7 @@ struct Joint {
   std::vector<size_t> made;  // the tangents in the order in which the program made their results
   std::vector<Gradient> gradients;
   std::vector<bool> keeps_input;  // by forward input: as ForwardOutput::is_kept
-  std::map<passes::PartId, Kept> kept_by_part;
+  std::vector<Kept> kept;         // by tangent
   // Why running the recorded operators again under autograd would not give the results their histories; empty
   // if it would.
   std::string why_not_again;

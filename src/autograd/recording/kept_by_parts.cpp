@@ -73,6 +73,12 @@ bool make_once(const graph::Graph& graph, const Joint& joint, const passes::Back
   return changed;
 }
 
+bool is_kept_by(const Joint& joint, passes::PartId part, std::vector<bool> Kept::* kept, size_t i) {
+  for (size_t t = 0; t < joint.tangents.size(); ++t)
+    if (joint.tangents[t].part == part && (joint.kept[t].*kept)[i]) return true;
+  return false;
+}
+
 // Whether a gradient of the part flows out of the result, or into it.
 bool has_to_do_with(const passes::BackwardPart& part, size_t result, const Joint& joint) {
   if (std::ranges::find(part.tangents, result) != part.tangents.end()) return true;
@@ -98,11 +104,10 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
       const auto index = static_cast<size_t>(saved.index);
       const bool is_input = saved.kind == SavedValue::Kind::Input;
       const bool is_alien = !is_input && index < joint.carriers() && !has_to_do_with(part, index, joint);
-      const std::vector<bool>& keeps =
-          is_input ? joint.kept_by_part.at(number).inputs : joint.kept_by_part.at(number).outputs;
-      if (keeps[index] && !is_alien) continue;
-      if (keeps[index] || !make_once(joint_graph, joint, part, values_of(joint_graph, saved),
-                                     made_once_before, roles.made_once))
+      const bool keeps = is_kept_by(joint, number, is_input ? &Kept::inputs : &Kept::outputs, index);
+      if (keeps && !is_alien) continue;
+      if (keeps || !make_once(joint_graph, joint, part, values_of(joint_graph, saved), made_once_before,
+                              roles.made_once))
         (is_input ? roles.keeps_input : roles.keeps_output)[index] = false;
       changed = true;
     }
@@ -112,41 +117,40 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
 
 namespace {
 
-// Of the nodes that compute gradients, the parts whose backward pass goes through it.
-IdVector<graph::NodeId, std::set<passes::PartId>> parts_of_nodes(const graph::Graph& graph,
-                                                                 const Joint& joint) {
-  IdVector<ValueId, std::set<passes::PartId>> parts_of_value(graph.values.size());
+// Of the nodes that compute gradients, the tangents whose gradients come to it within one part.
+IdVector<graph::NodeId, std::set<size_t>> tangents_of_nodes(const graph::Graph& graph, const Joint& joint) {
+  IdVector<ValueId, std::set<size_t>> tangents_of_value(graph.values.size());
   for (size_t t = 0; t < joint.tangents.size(); ++t)
-    parts_of_value[graph.inputs[joint.forward_inputs + t]] = {joint.tangents[t].part};
-  std::unordered_map<ValueId, passes::PartId> goes_on_in;
+    tangents_of_value[graph.inputs[joint.forward_inputs + t]] = {t};
+  std::unordered_map<ValueId, size_t> goes_on_as;
   for (const Gradient& gradient : joint.gradients)
     if (gradient.result >= 0)
-      goes_on_in.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
-                         joint.tangents[static_cast<size_t>(gradient.result)].part);
-  IdVector<graph::NodeId, std::set<passes::PartId>> result(graph.nodes.size());
+      goes_on_as.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
+                         static_cast<size_t>(gradient.result));
+  IdVector<graph::NodeId, std::set<size_t>> result(graph.nodes.size());
   const auto backward = graph.nodes.ids_from(joint.first_backward);
   for (const graph::NodeId n : backward) {
-    std::set<passes::PartId>& parts = result[n];
+    std::set<size_t>& tangents = result[n];
     graph::for_each_input(graph.nodes[n], [&](ValueId id) {
-      const auto& of_input = parts_of_value[id];
-      parts.insert(of_input.begin(), of_input.end());
+      const auto& of_input = tangents_of_value[id];
+      tangents.insert(of_input.begin(), of_input.end());
     });
     for (const ValueId id : graph.nodes[n].outputs) {
       if (id == graph::kNoValue) continue;
-      const auto total = goes_on_in.find(id);
-      parts_of_value[id] = total == goes_on_in.end() ? parts : std::set{total->second};
+      const auto total = goes_on_as.find(id);
+      tangents_of_value[id] = total == goes_on_as.end() ? tangents : std::set{total->second};
     }
   }
   // What is computed of saved values alone belongs to those that read it.
-  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  std::unordered_map<ValueId, std::set<size_t>> readers;
   for (const graph::NodeId n : backward | std::views::reverse) {
-    std::set<passes::PartId>& parts = result[n];
-    if (parts.empty())
+    std::set<size_t>& tangents = result[n];
+    if (tangents.empty())
       for (const ValueId id : graph.nodes[n].outputs)
         if (const auto read = readers.find(id); read != readers.end())
-          parts.insert(read->second.begin(), read->second.end());
+          tangents.insert(read->second.begin(), read->second.end());
     graph::for_each_input(graph.nodes[n],
-                          [&](ValueId id) { readers[id].insert(parts.begin(), parts.end()); });
+                          [&](ValueId id) { readers[id].insert(tangents.begin(), tangents.end()); });
   }
   return result;
 }
@@ -155,24 +159,52 @@ IdVector<graph::NodeId, std::set<passes::PartId>> parts_of_nodes(const graph::Gr
 
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
   const auto root = graph::storage_roots(graph);
-  const auto parts = parts_of_nodes(graph, joint);
-  std::unordered_map<ValueId, std::set<passes::PartId>> readers;
+  const auto tangents = tangents_of_nodes(graph, joint);
+  std::unordered_map<ValueId, std::set<size_t>> readers;
   for (const graph::NodeId n : graph.nodes.ids_from(joint.first_backward))
-    graph::for_each_input(graph.nodes[n],
-                          [&](ValueId id) { readers[root[id]].insert(parts[n].begin(), parts[n].end()); });
-  for (const Tangent& tangent : joint.tangents)
-    joint.kept_by_part.try_emplace(
-        tangent.part, Kept{std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
+      readers[root[id]].insert(tangents[n].begin(), tangents[n].end());
+    });
+  joint.kept.assign(joint.tangents.size(),
+                    {std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
   const auto note = [&](ValueId id, size_t i, std::vector<bool> Kept::* kept) {
     const auto read = readers.find(root[id]);
     if (read == readers.end()) return false;
-    for (const passes::PartId part : read->second) (joint.kept_by_part.at(part).*kept)[i] = true;
+    for (const size_t tangent : read->second) (joint.kept[tangent].*kept)[i] = true;
     return true;
   };
   for (size_t i = 0; i < joint.forward_inputs; ++i)
     joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
   for (size_t i = 0; i < joint.outputs.size(); ++i)
     joint.outputs[i].is_kept = note(graph.outputs[i].value, i, &Kept::outputs);
+}
+
+std::vector<std::vector<bool>> readers_of_saved(const passes::BackwardPart& part) {
+  const graph::Graph& graph = part.graph;
+  const size_t saved = part.saved.size();
+  using Numbers = std::set<size_t>;
+  IdVector<ValueId, Numbers> tangents(graph.values.size()), made_of(graph.values.size());
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    (i < saved ? made_of : tangents)[graph.inputs[i]] = {i < saved ? i : i - saved};
+  std::vector<std::vector<bool>> readers(saved, std::vector<bool>(part.tangents.size()));
+  for (const Node& node : graph.nodes) {
+    Numbers comes_in, of_saved;  // of those that no gradient comes to
+    for (const ValueId id : inputs_of(node)) {
+      comes_in.insert(tangents[id].begin(), tangents[id].end());
+      if (tangents[id].empty()) of_saved.insert(made_of[id].begin(), made_of[id].end());
+    }
+    for (const size_t i : of_saved)
+      for (const size_t t : comes_in) readers[i][t] = true;
+    for (const ValueId id : node.outputs) {
+      if (id == graph::kNoValue) continue;
+      tangents[id] = comes_in;
+      if (comes_in.empty()) made_of[id] = of_saved;
+    }
+  }
+  for (const graph::Output& output : graph.outputs)
+    if (output.value != graph::kNoValue)
+      for (const size_t i : made_of[output.value]) readers[i].assign(part.tangents.size(), true);
+  return readers;
 }
 
 }  // namespace oxy::autograd

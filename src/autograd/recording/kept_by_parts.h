@@ -14,8 +14,12 @@
 
 namespace oxy::autograd {
 
-// Fills in what each part of the joint graph keeps: inputs and outputs whose memory its gradients read.
+// Fills in what is kept for each tangent of the joint graph: inputs and outputs whose memory is read by nodes
+// of its part that its gradient comes to.
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint);
+
+// For which tangents of the part its graph reads each of what is saved.
+std::vector<std::vector<bool>> readers_of_saved(const passes::BackwardPart& part);
 
 // `halves` and `parts` are what `roles` made of `joint_graph`. Changes the roles and returns true if a part
 // reads what it may not: then they have to be made again.

@@ -1,5 +1,6 @@
 #include "autograd/running/backward_node.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -120,7 +121,12 @@ void BackwardNode::add_input_of(size_t tangent) {
 }
 
 void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
-  saved_.emplace_back(tensor, is_output);
+  const std::vector<bool>& readers = program_->readers.of_saved.at(saved_.size());
+  const bool is_read_by_all = std::ranges::find(readers, false) == readers.end();
+  const bool has_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
+  Saved& saved = saved_.emplace_back();
+  saved.variable = torch::autograd::SavedVariable(tensor, is_output);
+  if (!is_read_by_all && !has_hooks) saved.unchecked = tensor.detach();
 }
 
 void BackwardNode::watch(const at::Tensor& tensor) {
@@ -141,7 +147,10 @@ bool BackwardNode::is_spent() const {
 }
 
 void BackwardNode::forget() {
-  for (auto& saved : saved_) saved.reset_data();
+  for (auto& saved : saved_) {
+    saved.variable.reset_data();
+    saved.unchecked.reset();
+  }
   for (auto& watched : watched_) watched.reset_data();
   kept_.clear();
 }
@@ -183,8 +192,18 @@ BackwardNode::Inputs BackwardNode::take_inputs(const torch::autograd::variable_l
     if (gradients[t].defined() && numbers[t] >= 0) now[static_cast<size_t>(numbers[t])] = true;
   for (size_t i = 0; i < now.size(); ++i)
     TORCH_CHECK(!now[i] || !spent_[i], torch::autograd::ERR_BACKWARD_TWICE);
-  for (auto& variable : saved_) inputs.saved.push_back(variable.unpack(getptr()));
-  for (auto& variable : watched_) variable.unpack(getptr());
+  const auto is_read = [&](const std::vector<bool>& readers) {
+    for (size_t t = 0; t < readers.size(); ++t)
+      if (readers[t] && gradients[t].defined()) return true;
+    return false;
+  };
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    const bool is_checked =
+        runs_again || !saved_[i].unchecked.defined() || is_read(program_->readers.of_saved[i]);
+    inputs.saved.push_back(is_checked ? saved_[i].variable.unpack(getptr()) : saved_[i].unchecked);
+  }
+  for (size_t i = 0; i < watched_.size(); ++i)
+    if (is_read(program_->readers.of_watched[i])) watched_[i].unpack(getptr());
   if (runs_again) inputs.kept = kept_tensors();
   if (will_release_) {
     for (size_t i = 0; i < now.size(); ++i) spent_[i] = spent_[i] || now[i];

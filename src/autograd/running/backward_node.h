@@ -17,6 +17,12 @@
 
 namespace oxy::autograd {
 
+// For which tangents tensors are read. If none of these comes in, a tensor may have been written to.
+struct Readers {
+  std::vector<std::vector<bool>> of_saved;    // by tensor that a node saves
+  std::vector<std::vector<bool>> of_watched;  // by tensor that it watches
+};
+
 // What every backward call of one compiled graph has in common.
 struct BackwardProgram {
   virtual ~BackwardProgram() = default;
@@ -43,6 +49,7 @@ struct BackwardProgram {
   // By tangent, a number below that of the tangents: a backward pass through those of one number frees what
   // another one needs, so that it is an error. -1: it frees nothing.
   std::vector<int32_t> freed_with;
+  Readers readers;
   // By tensor that a node keeps: what it is like, if zeros stand for it since its elements do not matter.
   std::vector<std::optional<TensorMeta>> stand_ins;
 };
@@ -96,6 +103,10 @@ class BackwardNode final : public torch::autograd::Node {
     std::optional<size_t> edge;
     uint32_t version;
   };
+  struct Saved {
+    torch::autograd::SavedVariable variable;
+    at::Tensor unchecked;  // its memory, whatever was written to it; undefined where all tangents read it
+  };
   struct Inputs {
     std::vector<at::Tensor> saved, kept;
   };
@@ -108,7 +119,7 @@ class BackwardNode final : public torch::autograd::Node {
 
   std::shared_ptr<BackwardProgram> program_;
   std::vector<int64_t> symbols_;
-  std::vector<torch::autograd::SavedVariable> saved_;
+  std::vector<Saved> saved_;
   std::vector<torch::autograd::SavedVariable> watched_;  // without their memory
   std::vector<Kept> kept_;
   std::vector<bool> spent_;  // by number of freed_with

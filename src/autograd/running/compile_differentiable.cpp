@@ -125,8 +125,8 @@ Part part_of(const passes::BackwardPart& source, const passes::Partition& halves
     const bool is_saved = std::ranges::any_of(part.saved, [&](const Part::Saved& saved) {
       return saved.value.kind == SavedValue::Kind::Output && static_cast<size_t>(saved.value.index) == i;
     });
-    const bool is_kept = std::ranges::any_of(
-        part.tangents, [&](size_t t) { return joint.kept_by_part.at(joint.tangents[t].part).outputs[i]; });
+    const bool is_kept =
+        std::ranges::any_of(part.tangents, [&](size_t t) { return joint.kept[t].outputs[i]; });
     if (is_kept && !is_saved && halves.forward.outputs[i].kind == OutputKind::Value)
       part.watched.push_back(i);
   }
@@ -259,6 +259,26 @@ void add_flows(BackwardProgram& program, const Part& part, bool is_whole, const 
   }
 }
 
+// A tensor is read for a tangent by the part's graph or by eager's nodes. What is the node's alone is not
+// written to.
+Readers readers_of_part(const passes::BackwardPart& source, const Part& part, const Joint& joint) {
+  Readers readers{.of_saved = readers_of_saved(source), .of_watched = {}};
+  for (size_t i = 0; i < part.saved.size(); ++i) {
+    const SavedValue& value = part.saved[i].value;
+    for (size_t place = 0; place < part.tangents.size(); ++place) {
+      const Kept& kept = joint.kept[part.tangents[place]];
+      const bool is_extra = value.kind == SavedValue::Kind::Extra;
+      const std::vector<bool>& keeps = value.kind == SavedValue::Kind::Input ? kept.inputs : kept.outputs;
+      if (is_extra || keeps.at(static_cast<size_t>(value.index))) readers.of_saved[i][place] = true;
+    }
+  }
+  for (const size_t output : part.watched) {
+    std::vector<bool>& of_output = readers.of_watched.emplace_back();
+    for (const size_t t : part.tangents) of_output.push_back(joint.kept[t].outputs[output]);
+  }
+  return readers;
+}
+
 }  // namespace
 
 std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRecording source,
@@ -294,11 +314,13 @@ std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRec
     }
     std::vector<bool> released = released_inputs(backward, part, readers);
     std::vector<TensorMeta> tangents = tangents_of(backward);
+    Readers readers_for_tangents = readers_of_part(backward, part, joint);
     part.program = std::make_shared<BackwardHalf>(
         std::move(backward.graph), recording.constants, outputs_of_gradients(backward, part),
         std::move(released), compiler.try_compile,
         is_whole ? "backward_" : fmt::format("backward{}_", parts.size()), replay_of(replay, part, joint));
     part.program->tangents = std::move(tangents);
+    part.program->readers = std::move(readers_for_tangents);
     part.program->stand_ins = stand_ins_of(part.program->replay(),
                                            inputs_behind(part, halves, joint.outputs.size()), halves.forward);
     add_flows(*part.program, part, is_whole, joint);

@@ -15,7 +15,7 @@ namespace {
 using loop::Op;
 
 constexpr int64_t kBytesAThread = 64;  // that a thread loads and stores: with more, memory is slower by 1 %
-constexpr size_t kLongBody = 16;       // instructions: threads that compute so much have as many elements as fit
+constexpr size_t kLongBody = 16;  // instructions: threads that compute so much have as many elements as fit
 constexpr int64_t kFlatThreads = 128;  // of a program that is not short of elements
 constexpr int64_t kFlatBlock = 1024;   // elements: a program takes a nanosecond to start
 constexpr int64_t kLeastBlock = 128;   // elements

@@ -19,8 +19,8 @@ constexpr int64_t kRowTile = 1024;  // elements of short rows that one program t
 // Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
 // its memory moves 3 KiB.
 constexpr int64_t kBytesAProgram = 8192;
-// Where there are many rows: joining sums of many warps takes long. Where each row has one sum, and nothing is
-// stored for its elements, more threads that load are faster by 1 %.
+// Where there are many rows: joining sums of many warps takes long. Where each row has one sum, and nothing
+// is stored for its elements, more threads that load are faster by 1 %.
 constexpr int64_t kRowBytesAThread = 64;
 constexpr int64_t kSummedRowBytesAThread = 32;
 // Elements of a long row a step. A step waits for its loads, so there have to be several a thread: 64 bytes

@@ -48,8 +48,8 @@ struct Item {
 };
 
 // Normalises the program's computations in order, gives every buffer whose layout is free the one that suits
-// the loops that write it, and splits long reductions on the way (reductions/split_reductions.h), which adds steps. One
-// item a step of what the program is then; extern calls have an empty one. `apart`: RowSums'.
+// the loops that write it, and splits long reductions on the way (reductions/split_reductions.h), which adds
+// steps. One item a step of what the program is then; extern calls have an empty one. `apart`: RowSums'.
 IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
                                  const std::set<StepId>& apart = {});
 

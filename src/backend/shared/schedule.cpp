@@ -142,8 +142,7 @@ class Scheduler {
     std::set<StepId> made_once;  // of the steps as they were lowered
     std::set<StepId> apart;      // of the steps with repeated rows
     for (;;) {
-      const RepeatedRows rows =
-          options_.fuse ? repeat_rows(program_, costs, made_once) : RepeatedRows();
+      const RepeatedRows rows = options_.fuse ? repeat_rows(program_, costs, made_once) : RepeatedRows();
       if (!rows.empty()) remove_dead_steps(program_);
       items = normalise(program_, costs, apart);
       dependencies = find_dependencies(program_, items);

@@ -21,8 +21,8 @@ TensorMeta in_suggested_format(const ShapeContext& context, const TensorMeta& op
 // The same of the operand's own sizes.
 TensorMeta in_suggested_format(const ShapeContext& context, const TensorMeta& operand);
 
-// Of a tensor whose strides are not in the order of channels-last: asks which sizes of 1 may bring them into it,
-// since eager's strides of these dimensions say whether they do. Asks of the fewest sizes first.
+// Of a tensor whose strides are not in the order of channels-last: asks which sizes of 1 may bring them into
+// it, since eager's strides of these dimensions say whether they do. Asks of the fewest sizes first.
 void decide_disordered_ones(const SizeQuestions& questions, const TensorMeta& meta);
 
 // Whether the tensor is dense with its channels innermost, for a result of the same sizes.

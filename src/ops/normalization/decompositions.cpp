@@ -27,8 +27,8 @@ std::vector<Expr> all_but_channels(const TensorMeta& batch) {
   return dims;
 }
 
-// An operand from which a mean is subtracted. Where it differs little from the mean, the difference is that of
-// the elements that the mean was taken of.
+// An operand from which a mean is subtracted. Where it differs little from the mean, the difference is that
+// of the elements that the mean was taken of.
 ValueRef as_stored(Composer& c, ValueRef operand) {
   const DType type = c.meta(operand).dtype;
   return loop::compute_dtype(type) == type ? operand : c.call("oxyfuel::as_stored", {operand});

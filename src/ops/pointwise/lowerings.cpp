@@ -220,8 +220,8 @@ void as_stored(LoweringContext& context, const Node& node) {
   if (context.operand(node, 0).is_realised()) return identity(context, node);
   constexpr size_t kOperands[] = {0};
   elementwise(
-      context, node, kOperands, context.output_meta(node).dtype, Exact::None, [](Values v) { return v[0]; }, 1,
-      Held::Rounded);
+      context, node, kOperands, context.output_meta(node).dtype, Exact::None, [](Values v) { return v[0]; },
+      1, Held::Rounded);
 }
 
 Lowering logical(Formula fn, size_t operands) {

@@ -55,8 +55,8 @@ Family pointwise_operators() {
        .schema = "aten::frac(Tensor self) -> Tensor",
        .shape = shapes::unary,
        .lower = lowerings::formula({0}, lowerings::formulas::frac, 2)},
-      // The elements as memory of their type would hold them, where a kernel that computes them goes on with more
-      // digits.
+      // The elements as memory of their type would hold them, where a kernel that computes them goes on with
+      // more digits.
       {.name = "oxyfuel::as_stored",
        .schema = "oxyfuel::as_stored(Tensor self) -> Tensor",
        .shape = shapes::unary,

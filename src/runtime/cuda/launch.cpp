@@ -93,9 +93,9 @@ class GridQueue : public LaunchQueue {
   const backend::cuda::Driver& driver_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Device device_;
-  void* stream_ = nullptr;        // of the running call
-  // A kernel reads before it waits what no kernel of the call writes. The first one begins when all before the
-  // call are done, and so does whatever waits for it.
+  void* stream_ = nullptr;  // of the running call
+  // A kernel reads before it waits what no kernel of the call writes. The first one begins when all before
+  // the call are done, and so does whatever waits for it.
   bool is_first_ = true;
   std::vector<void*> arguments_;  // of one launch
 };

@@ -11,10 +11,12 @@
 #include "aten/operators.h"
 #include "base/error.h"
 #include "graph/sizes.h"
+#include "graph/storage.h"
 #include "ops/core/registry.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/values/convert.h"
 #include "torch_api/error_text.h"
+#include "trace/functional/functional_forms.h"
 #include "trace/session/values_at_hand.h"
 #include "trace/tensors/unheard.h"
 
@@ -46,13 +48,53 @@ Values read_values(const graph::Graph& graph) {
   return read;
 }
 
-// Those that a result, or what has effects, is computed from. What is asked for its sizes is not.
+// Whether what it writes does not depend on what is there: `fill_` with a number, `zero_`.
+bool writes_all_anew(const graph::Node& node) {
+  if (!is_of_core(*node.op) || !node.op->is_mutating() || node.op->is_random) return false;
+  const OperatorSchema* const functional = functional_form(*node.op);
+  const auto reads_tensors = [](const graph::Argument& argument) {
+    return std::holds_alternative<graph::ValueRef>(argument) ||
+           std::holds_alternative<graph::ValueList>(argument);
+  };
+  return functional != nullptr && ops::traits_of(*functional).reads_metadata_only &&
+         std::ranges::count_if(node.args, reads_tensors) == 1;
+}
+
+// Those that a result, or what has effects, is computed from. What is asked for its sizes is not, and neither
+// is what is written to memory that nobody reads.
 Values needed_values(const graph::Graph& graph) {
-  Values needed = results_of(graph);
-  for (const graph::Node& node : graph.nodes | std::views::reverse)
-    if (!ops::traits_of(*node.op).reads_metadata_only &&
-        (node.op->is_mutating() || !is_of_core(*node.op) || has_one_of(needed, node)))
-      graph::for_each_input(node, [&](graph::ValueId id) { needed[id] = true; });
+  const IdVector<graph::ValueId, graph::ValueId> root_of = graph::storage_roots(graph);
+  Values needed = results_of(graph), is_needed_storage(graph.values.size());
+  for (const graph::ValueId id : graph.values.ids())
+    if (needed[id] || graph.values[id].node == graph::kNoNode) is_needed_storage[root_of[id]] = true;
+  const auto writes_for_nobody = [&](const graph::Node& node) {
+    if (!is_of_core(*node.op) || node.op->is_random) return false;
+    bool is_seen = false;
+    graph::for_each_written(node,
+                            [&](graph::ValueId id) { is_seen = is_seen || is_needed_storage[root_of[id]]; });
+    return !is_seen;
+  };
+  // What a storage held before all of it is written anew is not needed for what is read later.
+  const auto forget = [&](graph::ValueId written) {
+    const graph::ValueId root = root_of[written];
+    if (graph.values[root].node == graph::kNoNode || !(graph.meta(root).sizes == graph.meta(written).sizes))
+      return;
+    is_needed_storage[root] = false;
+    for (const graph::ValueId id : graph.values.ids())
+      if (root_of[id] == root) needed[id] = false;
+  };
+  for (const graph::Node& node : graph.nodes | std::views::reverse) {
+    if (writes_all_anew(node)) {
+      graph::for_each_written(node, forget);
+      continue;
+    }
+    const bool has_effects = !is_of_core(*node.op) || (node.op->is_mutating() && !writes_for_nobody(node));
+    if (ops::traits_of(*node.op).reads_metadata_only || !(has_effects || has_one_of(needed, node))) continue;
+    graph::for_each_input(node, [&](graph::ValueId id) {
+      needed[id] = true;
+      is_needed_storage[root_of[id]] = true;
+    });
+  }
   return needed;
 }
 

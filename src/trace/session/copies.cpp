@@ -56,13 +56,7 @@ struct Storages {
     for (const graph::NodeId n : graph.nodes.ids()) {
       const graph::Node& node = graph.nodes[n];
       graph::for_each_input(node, [&](graph::ValueId id) { last_read[root_of[id]] = n; });
-      for (size_t a = 0; a < node.args.size(); ++a) {
-        if (!node.op->arguments[a].is_written) continue;
-        if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[a])) last_write[root_of[ref->id]] = n;
-        if (const auto* list = std::get_if<graph::ValueList>(&node.args[a]))
-          for (const graph::ValueId id : list->ids)
-            if (id != graph::kNoValue) last_write[root_of[id]] = n;
-      }
+      graph::for_each_written(node, [&](graph::ValueId id) { last_write[root_of[id]] = n; });
     }
   }
 

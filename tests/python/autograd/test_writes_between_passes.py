@@ -134,3 +134,50 @@ def test_views_of_a_size_that_changes(compile):
         (repeated.sum() + turned.sum()).backward()
         gradients.append(x.grad)
     return gradients
+
+
+def gradients_or_refusal(results, inputs):
+    """Which tensor was written to is up to who has saved it."""
+    try:
+        return torch.autograd.grad(results, inputs, [torch.ones_like(r) for r in results], allow_unused=True)
+    except RuntimeError as error:
+        return str(error).split(":")[0]
+
+
+def two_results(x):
+    y = torch.fmax(x, x.detach().abs() - 1)
+    return y[-1], F.mish(y)
+
+
+def result_and_saved_result(x):
+    y = x.exp()
+    return y, y.sin()
+
+
+def saved_by_one(x, w):
+    return w * 2, (w * x).sigmoid()
+
+
+PAIRS = {"a view of what is saved": two_results, "what is saved": result_and_saved_result}
+
+
+@pytest.mark.parametrize("asked", [[0], [1], [0, 1]], ids=str)
+@pytest.mark.parametrize("written", [0, 1])
+@pytest.mark.parametrize("function", PAIRS.values(), ids=PAIRS)
+@program(grad=True)
+def test_only_what_the_gradients_read_is_checked(compile, function, written, asked):
+    """Of two results that share a backward pass, one is written to, and gradients come to one or to both."""
+    x = X.clone().requires_grad_()
+    results = compile(function)(x)
+    results[written].detach().add_(1)
+    return gradients_or_refusal([results[i] for i in asked], [x])
+
+
+@pytest.mark.parametrize("asked", [[0], [1], [0, 1]], ids=str)
+@pytest.mark.parametrize("which", [0, 1])
+@program(grad=True)
+def test_arguments_that_one_gradient_reads(compile, which, asked):
+    x, w = X.clone().requires_grad_(), (X + 1).requires_grad_()
+    results = compile(saved_by_one)(x, w)
+    (x, w)[which].detach().add_(1)
+    return gradients_or_refusal([results[i] for i in asked], (x, w))

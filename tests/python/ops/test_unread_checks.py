@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import oxyfuel
 
@@ -102,8 +103,20 @@ def test_a_convolution_that_eager_refuses_is_refused_although_it_is_not_read(siz
         assert torch.equal(*outcomes)
 
 
+def written_over(y):
+    y[...] = 1
+    return y
+
+
+READERS = [
+    lambda y: y, lambda y: (y * 2).sum(), lambda y: y.new_full((2,), 1.5), torch.zeros_like,
+    lambda y: y.sigmoid().fill_(2), lambda y: F.hardswish(y).sigmoid().zero_(), lambda y: written_over(F.hardswish(y)),
+    lambda y: (y * 2).view(-1).fill_(3),
+]
+
+
 @pytest.mark.parametrize("dynamic", [None, True])
-@pytest.mark.parametrize("read", [lambda y: y, lambda y: (y * 2).sum(), lambda y: y.new_full((2,), 1.5), torch.zeros_like])
+@pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("made", [lambda x: x, lambda x: x.swapaxes(0, -1), lambda x: x * 2])
 @pytest.mark.parametrize("sizes", [(4,), (3, 2), (5, 1, 0)])
 def test_as_strided_that_leaves_the_memory_raises_although_it_is_not_read(sizes, made, read, dynamic):

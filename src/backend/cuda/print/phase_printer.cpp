@@ -194,8 +194,8 @@ bool PhasePrinter::makes_row_for_all() const {
 }
 
 // Whether a load of a later phase begins before the first phase reduces its row. Where that row is the same
-// for all, the kernel lives on what it loads later. Elsewhere the load is the same for all rows, as long as it
-// fits in registers beside the row.
+// for all, the kernel lives on what it loads later. Elsewhere the load is the same for all rows, as long as
+// it fits in registers beside the row.
 bool PhasePrinter::may_be_ahead(const NestInst& load) const {
   if (shape_.part > 0) return false;
   return makes_row_for_all() ||

@@ -104,7 +104,8 @@ class Finder {
         if (writer != nullptr && reduces_one_row(*writer)) add(use.writers[0]);
       });
       for (const loop::Store& store : member.stores) {
-        if (!fits || store.mode != loop::StoreMode::Set || store.buffer == loop::kNoBuffer) return std::nullopt;
+        if (!fits || store.mode != loop::StoreMode::Set || store.buffer == loop::kNoBuffer)
+          return std::nullopt;
         const Uses& use = uses_[store.buffer];
         if (use.is_kept || use.writers.size() != 1) return std::nullopt;
         for (const StepId reader : use.readers) {
