@@ -65,8 +65,8 @@ struct ForwardOutput {
   std::vector<SpentSource> spent_sources;
 };
 
-// What the backward nodes through which a gradient flows from one tangent on read of the forward pass:
-// eager's autograd keeps that for them.
+// What eager's autograd keeps for one tangent: the tensors of the forward pass that are read by the backward
+// nodes of its part to which its gradient flows.
 struct Kept {
   std::vector<bool> inputs;   // by forward input
   std::vector<bool> outputs;  // by forward output

@@ -117,7 +117,7 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
 
 namespace {
 
-// Of the nodes that compute gradients, the tangents whose gradients come to it within one part.
+// By node that computes gradients: the tangents from which a gradient flows to it without leaving their part.
 IdVector<graph::NodeId, std::set<size_t>> tangents_of_nodes(const graph::Graph& graph, const Joint& joint) {
   IdVector<ValueId, std::set<size_t>> tangents_of_value(graph.values.size());
   for (size_t t = 0; t < joint.tangents.size(); ++t)

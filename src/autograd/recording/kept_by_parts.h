@@ -14,11 +14,11 @@
 
 namespace oxy::autograd {
 
-// Fills in what is kept for each tangent of the joint graph: inputs and outputs whose memory is read by nodes
-// of its part that its gradient comes to.
+// Fills in Joint::kept, Joint::keeps_input and ForwardOutput::is_kept.
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint);
 
-// For which tangents of the part its graph reads each of what is saved.
+// By saved tensor of the part, then by its tangents: whether the gradients that come from this tangent are
+// computed with the saved tensor.
 std::vector<std::vector<bool>> readers_of_saved(const passes::BackwardPart& part);
 
 // `halves` and `parts` are what `roles` made of `joint_graph`. Changes the roles and returns true if a part

@@ -36,8 +36,11 @@ BackwardHalf::BackwardHalf(graph::Graph graph, std::vector<at::Tensor> constants
 }
 
 std::vector<at::Tensor> BackwardHalf::run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                                          std::vector<bool> absent, runtime::SymbolValues symbols) {
-  const Variant& variant = variant_for(std::move(absent));
+                                          std::vector<bool> absent, bool has_stale,
+                                          runtime::SymbolValues symbols) {
+  Variant made_now;
+  const Variant& variant =
+      has_stale ? exact_for(std::move(absent), made_now) : variant_for(std::move(absent));
   for (size_t t = 0; t < tangents.size(); ++t)
     if (!tangents[t].defined() && (variant.reads_all_tangents || is_passed_on(saved.size() + t)))
       tangents[t] = zero_tangent(this->tangents[t], symbols);
@@ -79,6 +82,14 @@ const BackwardHalf::Variant& BackwardHalf::variant_for(std::vector<bool> absent)
   if (wanted.reads_all_tangents || wanted.is_ready()) return wanted;
   const Variant* const general = for_all_tangents();
   return general != nullptr && general->is_ready() ? *general : wanted;
+}
+
+const BackwardHalf::Variant& BackwardHalf::exact_for(std::vector<bool> absent, Variant& made_now) {
+  const Variant& known = compiled_for(absent);
+  if (!known.reads_all_tangents) return known;
+  made_now.reads_all_tangents = false;
+  made_now.graph = without(absent);
+  return made_now;
 }
 
 void BackwardHalf::request() {

@@ -45,7 +45,8 @@ class BackwardHalf final : public BackwardProgram {
   bool is_pending();
 
   std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                              std::vector<bool> absent, runtime::SymbolValues symbols) override;
+                              std::vector<bool> absent, bool has_stale,
+                              runtime::SymbolValues symbols) override;
   std::vector<at::Tensor> run_again(std::span<const at::Tensor> saved, std::span<const at::Tensor> kept,
                                     std::span<const at::Tensor> tangents, const std::vector<bool>& wanted,
                                     bool create_graph, runtime::SymbolValues symbols) override;
@@ -62,7 +63,9 @@ class BackwardHalf final : public BackwardProgram {
   const graph::Output& output_of(size_t gradient) const { return graph_.outputs[gradients_[gradient]]; }
   bool is_passed_on(size_t input) const;
   const Variant& variant_for(std::vector<bool> absent);  // what runs now
-  const Variant* for_all_tangents();                     // null: it was not asked for yet
+  // One that reads nothing for absent tangents: `made_now`, to be interpreted, where too many are compiled.
+  const Variant& exact_for(std::vector<bool> absent, Variant& made_now);
+  const Variant* for_all_tangents();  // null: it was not asked for yet
   // The GIL is taken before the mutex, never under it.
   const Variant& compiled_for(std::vector<bool> absent);
   const Variant* find(const std::vector<bool>& absent) const;

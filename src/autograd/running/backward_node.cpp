@@ -126,7 +126,9 @@ void BackwardNode::save(const at::Tensor& tensor, bool is_output) {
   const bool has_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
   Saved& saved = saved_.emplace_back();
   saved.variable = torch::autograd::SavedVariable(tensor, is_output);
-  if (!is_read_by_all && !has_hooks) saved.unchecked = tensor.detach();
+  if (is_read_by_all || has_hooks) return;
+  saved.unchecked = tensor.detach();
+  saved.version = version_of(tensor);
 }
 
 void BackwardNode::watch(const at::Tensor& tensor) {
@@ -198,9 +200,12 @@ BackwardNode::Inputs BackwardNode::take_inputs(const torch::autograd::variable_l
     return false;
   };
   for (size_t i = 0; i < saved_.size(); ++i) {
-    const bool is_checked =
-        runs_again || !saved_[i].unchecked.defined() || is_read(program_->readers.of_saved[i]);
-    inputs.saved.push_back(is_checked ? saved_[i].variable.unpack(getptr()) : saved_[i].unchecked);
+    const Saved& saved = saved_[i];
+    const bool is_stale = !runs_again && saved.unchecked.defined() &&
+                          !is_read(program_->readers.of_saved[i]) &&
+                          version_of(saved.unchecked) != saved.version;
+    inputs.saved.push_back(is_stale ? saved.unchecked : saved.variable.unpack(getptr()));
+    inputs.has_stale = inputs.has_stale || is_stale;
   }
   for (size_t i = 0; i < watched_.size(); ++i)
     if (is_read(program_->readers.of_watched[i])) watched_[i].unpack(getptr());
@@ -265,8 +270,8 @@ torch::autograd::variable_list BackwardNode::apply(torch::autograd::variable_lis
                                               : at::Tensor());
     gradients[i].reset();
   }
-  std::vector<at::Tensor> computed =
-      program_->run(std::move(inputs.saved), std::move(tangents), std::move(absent), symbols_);
+  std::vector<at::Tensor> computed = program_->run(std::move(inputs.saved), std::move(tangents),
+                                                   std::move(absent), inputs.has_stale, symbols_);
   for (size_t i = 0; i < results; ++i)
     if (!wanted[i])
       computed[i].reset();

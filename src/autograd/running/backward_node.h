@@ -17,7 +17,7 @@
 
 namespace oxy::autograd {
 
-// For which tangents tensors are read. If none of these comes in, a tensor may have been written to.
+// For which tangents tensors are read. If none of these comes in, a write to the tensor is no error.
 struct Readers {
   std::vector<std::vector<bool>> of_saved;    // by tensor that a node saves
   std::vector<std::vector<bool>> of_watched;  // by tensor that it watches
@@ -28,9 +28,11 @@ struct BackwardProgram {
   virtual ~BackwardProgram() = default;
   // The gradients of the graph's differentiable inputs, in their order, undefined where there is none. Called
   // without the GIL, below autograd, by one thread or several at once. `absent`: the tangents that did not
-  // come in and are undefined; empty: none.
+  // come in and are undefined; empty: none. `has_stale`: a saved tensor has been written to that only absent
+  // tangents would have read, and must not be read.
   virtual std::vector<at::Tensor> run(std::vector<at::Tensor> saved, std::vector<at::Tensor> tangents,
-                                      std::vector<bool> absent, runtime::SymbolValues symbols) = 0;
+                                      std::vector<bool> absent, bool has_stale,
+                                      runtime::SymbolValues symbols) = 0;
   // The same by PyTorch's operators, for tangents of any kind (sparse, batched): `saved` and `kept` are the
   // tensors that the node was given to save and to keep, tangents that do not flow are undefined, and so may
   // be gradients that are not wanted. With `create_graph` they have a history of their own, so that they can
@@ -106,9 +108,11 @@ class BackwardNode final : public torch::autograd::Node {
   struct Saved {
     torch::autograd::SavedVariable variable;
     at::Tensor unchecked;  // its memory, whatever was written to it; undefined where all tangents read it
+    uint32_t version = 0;  // of `unchecked`, when it was saved
   };
   struct Inputs {
     std::vector<at::Tensor> saved, kept;
+    bool has_stale = false;  // BackwardProgram::run's
   };
 
   bool is_spent() const;  // no gradient can be asked for any more

@@ -259,8 +259,8 @@ void add_flows(BackwardProgram& program, const Part& part, bool is_whole, const 
   }
 }
 
-// A tensor is read for a tangent by the part's graph or by eager's nodes. What is the node's alone is not
-// written to.
+// A saved tensor counts as read for a tangent if the part's graph reads it, or if eager's nodes do, which
+// check it for writes. Nobody else has what is saved as an extra output, so that it need not be told apart.
 Readers readers_of_part(const passes::BackwardPart& source, const Part& part, const Joint& joint) {
   Readers readers{.of_saved = readers_of_saved(source), .of_watched = {}};
   for (size_t i = 0; i < part.saved.size(); ++i) {

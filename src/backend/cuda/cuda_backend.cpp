@@ -159,7 +159,7 @@ class CudaBackend final : public Backend {
             .least_rows = 8,
             .row_block = kRowBlock,
             .longest_row = 4096,
-            .repeated_row = 16384,
+            .repeated_row = 8192,  // which stays in registers, whatever is made of it
             .repeated_bytes = 128 * 1024 * 1024};
   }
 

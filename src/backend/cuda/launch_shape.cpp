@@ -15,7 +15,9 @@ namespace {
 using loop::Op;
 
 constexpr int64_t kBytesAThread = 64;  // that a thread loads and stores: with more, memory is slower by 1 %
-constexpr size_t kLongBody = 16;  // instructions: threads that compute so much have as many elements as fit
+// Where a body has more instructions, a thread has so many bytes of the operand with the smallest elements.
+constexpr size_t kLongBody = 16;
+constexpr int64_t kOperandBytesAThread = 32;
 constexpr int64_t kFlatThreads = 128;  // of a program that is not short of elements
 constexpr int64_t kFlatBlock = 1024;   // elements: a program takes a nanosecond to start
 constexpr int64_t kLeastBlock = 128;   // elements
@@ -98,7 +100,7 @@ LaunchShape flat(const LoopNest& nest, int64_t iterations) {
   if (operand_count(nest) >= kManyOperands || has_sines(nest))
     elements = kElementsAThread;
   else if (body_length(nest) > kLongBody)
-    elements = kBytesAThread / 2 / smallest_element(nest);
+    elements = kOperandBytesAThread / smallest_element(nest);
   else
     elements = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kBytesAThread / moved_bytes(nest))));
   elements = std::clamp(elements, kLeastElementsAThread, kMostElementsAThread);

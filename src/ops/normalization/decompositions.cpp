@@ -27,8 +27,9 @@ std::vector<Expr> all_but_channels(const TensorMeta& batch) {
   return dims;
 }
 
-// An operand from which a mean is subtracted. Where it differs little from the mean, the difference is that
-// of the elements that the mean was taken of.
+// An operand from which its mean is subtracted, in the type's own precision: the mean is that of the stored
+// elements, and where all are near to it, the digits that memory does not hold would be most of the
+// difference.
 ValueRef as_stored(Composer& c, ValueRef operand) {
   const DType type = c.meta(operand).dtype;
   return loop::compute_dtype(type) == type ? operand : c.call("oxyfuel::as_stored", {operand});

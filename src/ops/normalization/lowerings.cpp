@@ -70,8 +70,8 @@ void require_floating(const Node& node, const Tensor& x) {
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
 }
 
-// What is normalised, which is read twice. Where a backward pass reads the mean (output 1), it subtracts it
-// from the stored elements, and so it has to be theirs.
+// The operand that is normalised, which is read twice. A backward pass subtracts the mean (output 1) from the
+// stored elements, so that the mean has to be theirs.
 Tensor normalised_operand(LoweringContext& context, const Node& node) {
   Tensor x = context.operand(node, 0);
   require_floating(node, x);

@@ -94,8 +94,9 @@ class GridQueue : public LaunchQueue {
   c10::impl::VirtualGuardImpl guard_;
   c10::Device device_;
   void* stream_ = nullptr;  // of the running call
-  // A kernel reads before it waits what no kernel of the call writes. The first one begins when all before
-  // the call are done, and so does whatever waits for it.
+  // The first launch of a call starts when all earlier work of the stream has ended. So no later kernel of
+  // the call starts before that, and what kernels read before they wait is complete: no kernel of the call
+  // writes it.
   bool is_first_ = true;
   std::vector<void*> arguments_;  // of one launch
 };

@@ -48,6 +48,11 @@ Values read_values(const graph::Graph& graph) {
   return read;
 }
 
+// Whether it may leave the memory of its tensor, which no rule knows.
+bool may_leave_memory(const OperatorSchema& op) {
+  return &op == op::as_strided();
+}
+
 // Whether what it writes does not depend on what is there: `fill_` with a number, `zero_`.
 bool writes_all_anew(const graph::Node& node) {
   if (!is_of_core(*node.op) || !node.op->is_mutating() || node.op->is_random) return false;
@@ -75,17 +80,22 @@ Values needed_values(const graph::Graph& graph) {
     return !is_seen;
   };
   // What a storage held before all of it is written anew is not needed for what is read later.
-  const auto forget = [&](graph::ValueId written) {
+  const auto forget = [&](graph::NodeId writer, graph::ValueId written) {
     const graph::ValueId root = root_of[written];
-    if (graph.values[root].node == graph::kNoNode || !(graph.meta(root).sizes == graph.meta(written).sizes))
+    const graph::NodeId maker = graph.values[written].node;
+    if (graph.values[root].node == graph::kNoNode || may_leave_memory(*graph.nodes[maker].op) ||
+        !(graph.meta(root).sizes == graph.meta(written).sizes)) {
+      needed[written] = needed[written] || is_needed_storage[root];
       return;
+    }
     is_needed_storage[root] = false;
     for (const graph::ValueId id : graph.values.ids())
-      if (root_of[id] == root) needed[id] = false;
+      if (root_of[id] == root && graph.values[id].node < writer) needed[id] = false;
   };
-  for (const graph::Node& node : graph.nodes | std::views::reverse) {
+  for (const graph::NodeId number : graph.nodes.ids() | std::views::reverse) {
+    const graph::Node& node = graph.nodes[number];
     if (writes_all_anew(node)) {
-      graph::for_each_written(node, forget);
+      graph::for_each_written(node, [&](graph::ValueId written) { forget(number, written); });
       continue;
     }
     const bool has_effects = !is_of_core(*node.op) || (node.op->is_mutating() && !writes_for_nobody(node));
@@ -110,11 +120,6 @@ at::Tensor filled(const TensorMeta& meta, int number) {
 // call only. Views raise by their rules.
 bool is_plain(const OperatorSchema& op) {
   return is_of_core(op) && !op.is_random && !op.is_view() && !op.is_mutating();
-}
-
-// Whether it may leave the memory of its tensor, which no rule knows.
-bool may_leave_memory(const OperatorSchema& op) {
-  return &op == op::as_strided();
 }
 
 bool has_symbols(const graph::Graph& graph, const graph::Node& node) {

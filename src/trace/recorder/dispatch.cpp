@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "runtime/device/current.h"
 #include "runtime/device/device.h"
+#include "runtime/extern/interpreted_operators.h"
 #include "runtime/extern/recurrent.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
@@ -535,8 +536,9 @@ void install_recorder() {
   static const torch::Library* library = [] {
     auto* fallback = new torch::Library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
-    runtime::add_recurrent_backward(
-        *new torch::Library(torch::Library::FRAGMENT, "oxyfuel", std::nullopt, __FILE__, __LINE__));
+    auto& own = *new torch::Library(torch::Library::FRAGMENT, "oxyfuel", std::nullopt, __FILE__, __LINE__);
+    runtime::add_recurrent_backward(own);
+    runtime::add_interpreted_operators(own);
     add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
     for (const c10::DeviceType type : runtime::device_types()) {
       auto& library =

@@ -173,6 +173,27 @@ def test_only_what_the_gradients_read_is_checked(compile, function, written, ask
     return gradients_or_refusal([results[i] for i in asked], [x])
 
 
+def many_results(x, c):
+    h = x.exp()
+    return h * 2, h / c, h.sin(), h.cos(), h.tanh(), h.sigmoid()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+@program(grad=True)
+def test_what_no_gradient_reads_is_not_read(compile, wait):
+    """More sets of gradients than backward passes are compiled for; the divisor becomes 0 before the last pass."""
+    x, c = X.clone().requires_grad_(), torch.ones(3)
+    function = compile(many_results, options={"wait": wait})
+    found = []
+    for asked in (1, 2, 3, 4, 5, 0, 1):
+        results = function(x, c)
+        if asked < 2:
+            c.zero_()
+        found.append(gradients_or_refusal([results[asked]], [x]))
+        c.fill_(1)
+    return found
+
+
 @pytest.mark.parametrize("asked", [[0], [1], [0, 1]], ids=str)
 @pytest.mark.parametrize("which", [0, 1])
 @program(grad=True)

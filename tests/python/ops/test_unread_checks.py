@@ -179,3 +179,24 @@ def test_windows_over_types_that_eager_refuses_raise_although_they_are_not_read(
             outcomes.append(str(error).splitlines()[0])
     assert type(outcomes[0]) is type(outcomes[1])
     assert torch.equal(*outcomes) if isinstance(outcomes[0], torch.Tensor) else outcomes[0] == outcomes[1]
+
+
+def test_views_that_are_written_or_read_are_not_called_unread():
+    def written(x):
+        y = x * 2
+        y[2:6].as_strided((8,), (1,), 0).fill_(1.0)
+        return y
+
+    def read(x, n):
+        y = torch.empty(n + 2)
+        y.zero_()
+        y[1:-1] = x
+        return y.as_strided((n, 3), (1, 1), 0)
+
+    x = torch.randn(8)
+    assert torch.equal(oxyfuel.compile(written, fullgraph=True)(x), written(x))
+    compiled = oxyfuel.compile(read, dynamic=True)
+    for n in (5, 7, 9, 12):
+        x = torch.randn(n)
+        assert torch.equal(compiled(x, n), read(x, n))
+    assert oxyfuel.metrics()["calls_eager"] == 0

@@ -63,9 +63,9 @@ class KernelPrinter {
         axes_(make_axes(nest_, shape_)),
         block_(nest_, shape_, axes_) {}
 
-  // With an early start, the next kernel of the stream may start once all programs have. Each kernel waits
-  // for the one before it, so that whoever waits for a kernel waits for all before it. What nothing writes
-  // while the plan runs is loaded before that.
+  // With an early start, the next kernel of the stream may start once all programs of this one have started.
+  // Each kernel waits for the one before it, so that whoever waits for a kernel waits for all before it. What
+  // nothing writes while the plan runs is loaded before that.
   KernelText print() {
     print_arguments();
     PhasePrinter phases(nest_, shape_, axes_, block_, arrays_, is_precise(nest_));
@@ -106,8 +106,8 @@ class KernelPrinter {
   }
 
  private:
-  // Whether the device runs all programs at once. Of more programs, those that wait keep the memory from the
-  // kernel before them, and most begin later anyway.
+  // Whether the device runs all programs at once. With more of them, early loads would compete with the
+  // kernel before, and most programs start after it has ended.
   bool is_one_wave() const { return estimate(axes_.programs) * shape_.warps * kThreadsAWarp <= kThreads; }
 
   std::string comment() const {

@@ -141,14 +141,15 @@ bool PhasePrinter::is_indexed(const NestInst& load, const std::set<int64_t>& bou
 // Loads of rows that need no index which is loaded itself come before the check of such an index, for which
 // they would wait.
 void PhasePrinter::print_loads_of_rows() {
-  const std::set<int64_t> bound = bound_indices();
-  if (bound.empty() || shape_.form != Form::Rows || shape_.part > 0) return;
-  print_loads_with_columns(0, [&](const NestInst& load) { return !is_indexed(load, bound); });
+  if (bound_indices().empty() || shape_.form != Form::Rows || shape_.part > 0) return;
+  print_loads_with_columns(0, [](const NestInst&) { return true; });
 }
 
-// Those of the phases from number `first` on that a program does in one step.
+// Those of the phases from number `first` on that a program does in one step, and whose places are known from
+// the beginning.
 void PhasePrinter::print_loads_with_columns(size_t first,
                                             const std::function<bool(const NestInst&)>& is_wanted) {
+  const std::set<int64_t> bound = bound_indices();
   for (number_ = first; number_ < nest_.phases.size(); ++number_) {
     phase_ = &nest_.phases[number_];
     const int columns = axes_.columns_of_phase[number_];
@@ -158,7 +159,8 @@ void PhasePrinter::print_loads_with_columns(size_t first,
     for (const NestInst& inst : phase_->insts) {
       if (inst.op != Op::Load || inst.operands[0] != kNoInst) continue;
       const Array& array = nest_.arrays[inst.buffer];
-      if (array.kind != ArrayKind::Parameter || array.is_written || !is_wanted(inst)) continue;
+      if (array.kind != ArrayKind::Parameter || array.is_written || is_indexed(inst, bound)) continue;
+      if (!is_wanted(inst)) continue;
       if (printed_columns_.insert(columns).second) block_.print_columns("");
       const auto [text, dims] = load_text(inst);
       if (!block_.known(in_compute_type(text, array.dtype))) block_.named(text, array.dtype, dims);
@@ -168,10 +170,8 @@ void PhasePrinter::print_loads_with_columns(size_t first,
 
 void PhasePrinter::print_loads_before_wait() {
   if (shape_.form != Form::Rows || shape_.part > 0) return;
-  const std::set<int64_t> bound = bound_indices();
   print_loads_with_columns(0, [&](const NestInst& load) {
-    return nest_.arrays[load.buffer].is_fixed && !is_indexed(load, bound) &&
-           (number_ == 0 || may_be_ahead(load));
+    return nest_.arrays[load.buffer].is_fixed && (number_ == 0 || may_be_ahead(load));
   });
 }
 
@@ -193,9 +193,9 @@ bool PhasePrinter::makes_row_for_all() const {
   });
 }
 
-// Whether a load of a later phase begins before the first phase reduces its row. Where that row is the same
-// for all, the kernel lives on what it loads later. Elsewhere the load is the same for all rows, as long as
-// it fits in registers beside the row.
+// Whether a load of a later phase begins before the first phase reduces its row. It does where that row is
+// the same for all rows of the kernel: later phases load most of what the kernel reads. Elsewhere it does if
+// all rows load the same, and it fits in registers beside the row.
 bool PhasePrinter::may_be_ahead(const NestInst& load) const {
   if (shape_.part > 0) return false;
   return makes_row_for_all() ||

@@ -289,7 +289,8 @@ RepeatedRows repeat_rows(loop::Program& program, const SplitCosts& costs, const 
   for (const StepId step : program.steps.ids()) {
     if (apart.contains(step) || repeated.contains(step)) continue;
     auto rows = finder.rows_from(step);
-    if (!rows) continue;
+    const auto is_apart = [&](StepId member) { return apart.contains(member); };
+    if (!rows || std::ranges::any_of(rows->members, is_apart)) continue;
     repeated.insert(rows->members.begin(), rows->members.end());
     for (const StepId reader : rows->readers) members_of[reader].emplace(step, rows->members);
   }

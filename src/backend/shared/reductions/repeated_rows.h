@@ -1,6 +1,6 @@
-// Rows that every program of a kernel makes anew, instead of one kernel for all: the norm of a decoder's
-// token, which one kernel with one program would make while the device waits, and which only products of the
-// row with matrices read.
+// Rows that each program of a kernel computes for itself, instead of one kernel that computes them for all.
+// An example is the norm of a decoder's token, which only products of the token with matrices read: a kernel
+// for the norm alone would have one program, and most of the device would wait for it.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@
 
 namespace oxy::backend {
 
-// New buffers that must not leave the kernel that makes them, by the step of the program, as it was, with
-// which the rows began.
+// The new buffers of each row, by the row's first step in the program as it was. They must not leave the
+// kernel that computes them.
 using RepeatedRows = std::map<StepId, std::vector<BufferId>>;
 
-// Finds single rows that are reduced, and what is made of them, if only reductions over the same row with
-// many results read it. Gives each of these reductions computations of its own that make the row for each
-// result. The computations that nobody needs any longer stay. `apart`: rows that are left alone, by their
-// first step.
+// Finds rows that are reduced to one result, together with what is computed from row and result, if only
+// reductions with many results read that, the same for each result. Each of these reductions gets copies of
+// the row's computations, one for each of its results. The original computations stay, though nobody needs
+// them any longer. `apart`: rows that are left alone, by their first step.
 RepeatedRows repeat_rows(loop::Program& program, const SplitCosts& costs, const std::set<StepId>& apart);
 
 // The first steps of those rows whose new buffers would pass between kernels.
