@@ -409,15 +409,6 @@ def one_token_of_equal_sizes(p):
 
 
 @program
-def row_and_gathered_rows(p):
-    """A row that is the same for all programs is reduced while other rows are on their way, but for those that an index names."""
-    token, rows = p.tensor(1, 512), p.tensor(64, 512)
-    norm = p.call("native_layer_norm", p.call("expand", token, [64, 512]), [512], p.tensor(512), p.tensor(512), 1e-5)[0]
-    labels = p.call("embedding", p.tensor(100, 512), p.tensor(64, dtype=torch.int64))
-    return [p.call("add.Tensor", p.call("add.Tensor", norm, rows), labels)]
-
-
-@program
 def norm_that_others_read(p):
     """A norm that is a result is made once."""
     x = p.tensor(1, 512)

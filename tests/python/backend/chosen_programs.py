@@ -486,3 +486,39 @@ def sizes_that_vary_in_tiles(p):
     x = p.input(random(3, 37, 40))
     turned = p.call("clone", p.call("permute", x, [0, 2, 1]), memory_format=torch.contiguous_format)
     return [turned, p.call("cat", [x, x], 1), p.call("constant_pad_nd", x, [0, 0, 1, 1], 2)]
+
+
+def products_of(p, row, count):
+    """Those of the row with `count` others."""
+    weights = p.input(random(count, row.shape[-1], dtype=row.dtype))
+    return p.call("sum.dim_IntList", p.call("mul.Tensor", row, weights), [1], False)
+
+
+@program
+def rows_that_many_programs_make(p):
+    results = []
+    for length, count in ((64, 300), (97, 97), (300, 300), (512, 265)):
+        x = p.input(random(1, length) * 3 + 1)
+        layer = p.call("native_layer_norm", x, [length], p.input(random(length)), p.input(random(length)), 1e-5)[0]
+        results += [products_of(p, layer, count), products_of(p, layer, count + 7)]
+        soft = p.call("_softmax", p.call("mul.Tensor", x, 2.0), 1, False)
+        results += [products_of(p, soft, count), p.call("amax", p.call("add.Tensor", soft, p.input(random(count, length))), [1], False)]
+    return results
+
+
+@program
+def rows_of_halves_that_many_programs_make(p):
+    x = p.input(random(1, 256, dtype=torch.bfloat16))
+    wide = p.call("_to_copy", x, dtype=torch.float32)
+    root = p.call("rsqrt", p.call("add.Scalar", p.call("mean.dim", p.call("mul.Tensor", wide, wide), [-1], True), 1e-6))
+    norm = p.call("_to_copy", p.call("mul.Tensor", wide, root), dtype=torch.bfloat16)
+    return [products_of(p, norm, 256), products_of(p, norm, 400)]
+
+
+@program
+def row_and_gathered_rows(p):
+    """A row that is the same for all programs, beside rows that an index names."""
+    token, table = p.input(random(1, 96)), p.input(random(10, 96))
+    norm = p.call("native_layer_norm", p.call("expand", token, [70, 96]), [96], None, None, 1e-5)[0]
+    index = p.input(torch.randint(0, 10, (70,), generator=torch.Generator().manual_seed(3)))
+    return [p.call("add.Tensor", p.call("add.Tensor", norm, p.input(random(70, 96))), p.call("embedding", table, index))]

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "backend/shared/reductions/computation_loads.h"
 #include "loop/devices.h"
 
 namespace oxy::backend {
@@ -19,27 +20,11 @@ using loop::ReductionKind;
 
 constexpr int64_t kRowVariables = int64_t{1} << 47;  // loop variables of copies
 
-std::optional<int64_t> iterations(const std::vector<LoopVariable>& loops) {
-  int64_t count = 1;
-  for (const LoopVariable& l : loops) {
-    const auto extent = l.extent.as_constant();
-    if (!extent) return std::nullopt;
-    count *= *extent;
-  }
-  return count;
-}
-
 bool depends_on(const Expr& e, const std::vector<LoopVariable>& loops) {
   const std::vector<Expr> variables = sym::variables(e);
   return std::ranges::any_of(loops, [&](const LoopVariable& l) {
     return !(l.extent == Expr(1)) && std::ranges::find(variables, l.variable) != variables.end();
   });
-}
-
-template <class Fn>
-void for_each_load(const Computation& c, Fn fn) {  // fn(buffer, index)
-  for (const loop::Inst& inst : c.body.insts)
-    if (inst.op == loop::Op::Load) fn(inst.buffer, c.body.indices[inst.index]);
 }
 
 // Who writes and reads each buffer.

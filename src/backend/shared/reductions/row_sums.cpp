@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/shared/reductions/computation_loads.h"
 #include "loop/devices.h"
 
 namespace oxy::backend {
@@ -15,16 +16,6 @@ using loop::Computation;
 using loop::LoopVariable;
 using loop::ReductionKind;
 
-std::optional<int64_t> iterations(const std::vector<LoopVariable>& loops) {
-  int64_t count = 1;
-  for (const LoopVariable& l : loops) {
-    const auto extent = l.extent.as_constant();
-    if (!extent) return std::nullopt;
-    count *= *extent;
-  }
-  return count;
-}
-
 std::optional<int64_t> elements(const loop::Buffer& buffer) {
   int64_t count = 1;
   for (const Expr& size : buffer.sizes) {
@@ -33,12 +24,6 @@ std::optional<int64_t> elements(const loop::Buffer& buffer) {
     count *= *constant;
   }
   return count;
-}
-
-template <class Fn>
-void for_each_load(const Computation& c, Fn fn) {  // fn(buffer, index)
-  for (const loop::Inst& inst : c.body.insts)
-    if (inst.op == loop::Op::Load) fn(inst.buffer, c.body.indices[inst.index]);
 }
 
 bool is_along(const std::vector<Expr>& index, const LoopVariable& column) {
