@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend/shared/dependencies.h"
+#include "backend/shared/buffer_uses.h"
 #include "backend/shared/direct_writes.h"
 
 namespace oxy::backend {
@@ -19,38 +19,6 @@ using loop::kNoBuffer;
 using loop::Op;
 using loop::Program;
 using loop::StepId;
-
-struct Uses {
-  std::vector<StepId> writers, readers;
-  int results = 0;  // outputs and mutations
-};
-
-IdVector<BufferId, Uses> uses_of(const Program& program) {
-  IdVector<BufferId, Uses> uses(program.buffers.size());
-  const auto read = [&](BufferId id, StepId step) {
-    if (id != kNoBuffer && (uses[id].readers.empty() || uses[id].readers.back() != step))
-      uses[id].readers.push_back(step);
-  };
-  const auto write = [&](BufferId id, StepId step) {
-    if (id != kNoBuffer) uses[id].writers.push_back(step);
-  };
-  for (const StepId step : program.steps.ids()) {
-    if (const auto* computation = std::get_if<Computation>(&program.steps[step])) {
-      for (const Inst& inst : computation->body.insts)
-        if (inst.op == Op::Load) read(inst.buffer, step);
-      for (const loop::Store& store : computation->stores) write(store.buffer, step);
-    } else {
-      const auto& call = std::get<loop::ExternCall>(program.steps[step]);
-      for_each_view(call, [&](const loop::BufferView& view) { read(view.buffer, step); });
-      for (const BufferId id : call.outputs) write(id, step);
-    }
-  }
-  for (const loop::ProgramOutput& output : program.outputs)
-    if (output.view.buffer != kNoBuffer) ++uses[output.view.buffer].results;
-  for (const loop::ProgramMutation& mutation : program.mutations)
-    if (mutation.value.buffer != kNoBuffer) ++uses[mutation.value.buffer].results;
-  return uses;
-}
 
 // Whether every element of `to` is that of `from`. Values may be held in a wider type on the way.
 bool is_copy(const Program& program, const Computation& c, BufferId from, BufferId to) {
@@ -106,7 +74,7 @@ class Finder {
     const BufferId value = mutation.value.buffer;
     if (found == input_buffers_.end() || value == kNoBuffer) return std::nullopt;
     const BufferId input = found->second;
-    const Uses &value_uses = uses_[value], &input_uses = uses_[input];
+    const ProgramUse &value_uses = uses_[value], &input_uses = uses_[input];
     if (!can_be_input(program_, mutation, input) || value_uses.results != 1 || input_uses.results != 0 ||
         value_uses.writers.size() != 2 || input_uses.readers.size() != 1 || !input_uses.writers.empty())
       return std::nullopt;
@@ -120,7 +88,7 @@ class Finder {
   }
 
   const Program& program_;
-  IdVector<BufferId, Uses> uses_;
+  IdVector<BufferId, ProgramUse> uses_;
   std::unordered_map<int32_t, BufferId> input_buffers_;  // by number of the input
 };
 

@@ -163,10 +163,10 @@ class Scheduler {
     for (const BufferId id : program_.buffers.ids())
       program_.buffers[id].is_fixed = program_.buffers[id].kind != loop::BufferKind::Intermediate &&
                                       dependencies.buffers[id].writers.empty();
+    std::set<int32_t> mutated;
+    for (const loop::ProgramMutation& mutation : program_.mutations) mutated.insert(mutation.input);
     for (loop::Buffer& buffer : program_.buffers)
-      if (buffer.kind == loop::BufferKind::Input)
-        for (const loop::ProgramMutation& mutation : program_.mutations)
-          if (mutation.input == buffer.source) buffer.is_fixed = false;
+      if (buffer.kind == loop::BufferKind::Input && mutated.contains(buffer.source)) buffer.is_fixed = false;
     for (const loop::Step& step : program_.steps)
       if (const auto* call = std::get_if<loop::ExternCall>(&step);
           call != nullptr && (!call->op || call->op->is_mutating() || is_opaque(*call->op)))

@@ -68,7 +68,8 @@ bool is_in_order_without(const SizeQuestions& questions, const TensorMeta& meta,
   return true;
 }
 
-// decide_disordered_ones() of a tensor with these sizes if none of them is 0 or 1.
+// decide_disordered_ones(), for a result whose dimension d has the size that `meta` has there if keeps[d].
+// `large`: the same tensor if none of its sizes that are symbols is 0 or 1.
 void decide_ones_of(const SizeQuestions& questions, const TensorMeta& meta, const TensorMeta& large,
                     const std::vector<bool>& keeps) {
   const auto rank = static_cast<uint32_t>(meta.rank());

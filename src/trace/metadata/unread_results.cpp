@@ -79,8 +79,9 @@ Values needed_values(const graph::Graph& graph) {
                             [&](graph::ValueId id) { is_seen = is_seen || is_needed_storage[root_of[id]]; });
     return !is_seen;
   };
-  // What a storage held before all of it is written anew is not needed for what is read later.
-  const auto forget = [&](graph::NodeId writer, graph::ValueId written) {
+  // If all of a storage is written anew, nothing that it held before is needed for what is read later. Of a
+  // part of it, the view is needed that says which.
+  const auto write_anew = [&](graph::NodeId writer, graph::ValueId written) {
     const graph::ValueId root = root_of[written];
     const graph::NodeId maker = graph.values[written].node;
     if (graph.values[root].node == graph::kNoNode || may_leave_memory(*graph.nodes[maker].op) ||
@@ -95,7 +96,7 @@ Values needed_values(const graph::Graph& graph) {
   for (const graph::NodeId number : graph.nodes.ids() | std::views::reverse) {
     const graph::Node& node = graph.nodes[number];
     if (writes_all_anew(node)) {
-      graph::for_each_written(node, [&](graph::ValueId written) { forget(number, written); });
+      graph::for_each_written(node, [&](graph::ValueId written) { write_anew(number, written); });
       continue;
     }
     const bool has_effects = !is_of_core(*node.op) || (node.op->is_mutating() && !writes_for_nobody(node));

@@ -384,14 +384,19 @@ def linear(p, x, weight):
     return p.call("mm", x, p.call("permute", weight, [1, 0]))
 
 
+def decoder_norm(p, x, scale):
+    """The RMS norm as decoders of transformers write it."""
+    wide = p.call("_to_copy", x, dtype=SINGLE)
+    mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", wide, 2), [-1], True)
+    narrow = p.call("_to_copy", p.call("mul.Tensor", wide, p.call("rsqrt", p.call("add.Scalar", mean, 1e-5))), dtype=HALF)
+    return p.call("mul.Tensor", scale, narrow)
+
+
 @program
 def one_token(p):
     """The feed-forward part of a decoder's layer."""
     x, scale = p.tensor(1, 2048), p.tensor(2048)
-    wide = p.call("_to_copy", x, dtype=SINGLE)
-    mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", wide, 2), [-1], True)
-    narrow = p.call("_to_copy", p.call("mul.Tensor", wide, p.call("rsqrt", p.call("add.Scalar", mean, 1e-5))), dtype=HALF)
-    norm = p.call("mul.Tensor", scale, narrow)
+    norm = decoder_norm(p, x, scale)
     gate, up = (linear(p, norm, p.tensor(8192, 2048)) for _ in range(2))
     inner = p.call("mul.Tensor", p.call("silu", gate), up)
     return [p.call("add.Tensor", x, linear(p, inner, p.tensor(2048, 8192)))]
@@ -401,10 +406,7 @@ def one_token(p):
 def one_token_of_equal_sizes(p):
     """The norm is made by each program of the products that read it, also where these have as many results as elements."""
     x, scale = p.tensor(1, 512), p.tensor(512)
-    wide = p.call("_to_copy", x, dtype=SINGLE)
-    mean = p.call("mean.dim", p.call("pow.Tensor_Scalar", wide, 2), [-1], True)
-    narrow = p.call("_to_copy", p.call("mul.Tensor", wide, p.call("rsqrt", p.call("add.Scalar", mean, 1e-5))), dtype=HALF)
-    norm = p.call("mul.Tensor", scale, narrow)
+    norm = decoder_norm(p, x, scale)
     return [linear(p, norm, p.tensor(512, 512)), linear(p, norm, p.tensor(300, 512))]
 
 

@@ -286,13 +286,14 @@ Value PhasePrinter::print_inst(const NestInst& inst) {
   return block_.named(text, inst.dtype, dims);
 }
 
+std::pair<std::optional<Value>, std::optional<Value>> PhasePrinter::condition_of(const NestInst& load) const {
+  if (load.operands[0] == kNoInst) return {};
+  return {value(load.operands[0]), value(load.operands[1])};
+}
+
 std::pair<std::string, unsigned> PhasePrinter::load_text(const NestInst& inst) {
   const Array& array = nest_.arrays[inst.buffer];
-  std::optional<Value> condition, otherwise;
-  if (inst.operands[0] != kNoInst) {
-    condition = value(inst.operands[0]);
-    otherwise = value(inst.operands[1]);
-  }
+  const auto [condition, otherwise] = condition_of(inst);
   const ExpressionText at = block_.expression(phase_->expressions[inst.index]);
   unsigned dims = at.dims;
   if (condition) dims |= condition->dims | otherwise->dims;
@@ -313,11 +314,7 @@ Value PhasePrinter::print_load(const NestInst& inst) {
   const Array& array = nest_.arrays[inst.buffer];
   ArrayState& state = arrays_[inst.buffer];
   const Expr& offset = phase_->expressions[inst.index];
-  std::optional<Value> condition, otherwise;
-  if (inst.operands[0] != kNoInst) {
-    condition = value(inst.operands[0]);
-    otherwise = value(inst.operands[1]);
-  }
+  const auto [condition, otherwise] = condition_of(inst);
   const auto converted = [&](const Value& held) {
     if (held_dtype(held.dtype) == held_dtype(inst.dtype)) return Value{held.text, inst.dtype, held.dims};
     return block_.named(cast_text(held, inst.dtype), inst.dtype, held.dims);

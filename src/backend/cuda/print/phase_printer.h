@@ -47,6 +47,8 @@ class PhasePrinter {
   void print_loads_ahead();
   Value print_inst(const NestInst& inst);
   Value print_load(const NestInst& inst);
+  // What has to be true for an element to be loaded, and the value elsewhere; none if all are loaded.
+  std::pair<std::optional<Value>, std::optional<Value>> condition_of(const NestInst& load) const;
   // The elements as memory holds them, and along which dimensions there are several.
   std::pair<std::string, unsigned> load_text(const NestInst& inst);
   std::string eviction(ArrayId array, unsigned dims) const;

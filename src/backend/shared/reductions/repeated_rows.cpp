@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "backend/shared/buffer_uses.h"
 #include "backend/shared/reductions/computation_loads.h"
 #include "loop/devices.h"
 
@@ -27,39 +28,10 @@ bool depends_on(const Expr& e, const std::vector<LoopVariable>& loops) {
   });
 }
 
-// Who writes and reads each buffer.
-struct Uses {
-  std::vector<StepId> writers;
-  std::vector<StepId> readers;  // a step may be there twice
-  bool is_kept = false;
-};
-
-IdVector<BufferId, Uses> find_uses(const loop::Program& program) {
-  IdVector<BufferId, Uses> uses(program.buffers.size());
-  const auto keep = [&](const loop::BufferView& view) {
-    if (view.buffer != loop::kNoBuffer) uses[view.buffer].is_kept = true;
-  };
-  for (const StepId step : program.steps.ids()) {
-    if (const auto* c = std::get_if<Computation>(&program.steps[step])) {
-      for_each_load(*c, [&](BufferId id, const auto&) { uses[id].readers.push_back(step); });
-      for (const loop::Store& store : c->stores)
-        if (store.buffer != loop::kNoBuffer) uses[store.buffer].writers.push_back(step);
-    } else {
-      const auto& call = std::get<loop::ExternCall>(program.steps[step]);
-      for_each_view(call, keep);
-      for (const BufferId id : call.outputs)
-        if (id != loop::kNoBuffer) uses[id].writers.push_back(step);
-    }
-  }
-  for (const loop::ProgramOutput& output : program.outputs) keep(output.view);
-  for (const loop::ProgramMutation& mutation : program.mutations) keep(mutation.value);
-  return uses;
-}
-
 class Finder {
  public:
   Finder(const loop::Program& program, const SplitCosts& costs)
-      : program_(program), costs_(costs), uses_(find_uses(program)) {}
+      : program_(program), costs_(costs), uses_(uses_of(program)) {}
 
   struct Rows {
     std::set<StepId> members;
@@ -81,7 +53,7 @@ class Finder {
       const Computation& member = *computation(step);
       bool fits = true;
       for_each_load(member, [&](BufferId id, const auto&) {
-        const Uses& use = uses_[id];
+        const ProgramUse& use = uses_[id];
         fits = fits && use.writers.size() <= 1 &&
                (use.writers.empty() || program_.buffers[id].kind == loop::BufferKind::Intermediate);
         if (!fits || use.writers.empty()) return;
@@ -91,10 +63,11 @@ class Finder {
       for (const loop::Store& store : member.stores) {
         if (!fits || store.mode != loop::StoreMode::Set || store.buffer == loop::kNoBuffer)
           return std::nullopt;
-        const Uses& use = uses_[store.buffer];
-        if (use.is_kept || use.writers.size() != 1) return std::nullopt;
+        const ProgramUse& use = uses_[store.buffer];
+        if (use.results > 0 || use.writers.size() != 1) return std::nullopt;
         for (const StepId reader : use.readers) {
           const Computation* reading = computation(reader);
+          if (reading == nullptr) return std::nullopt;
           if (reads_for_many(*reading, store.buffer))
             rows.readers.insert(reader);
           else if (is_one_row(*reading))
@@ -165,7 +138,7 @@ class Finder {
 
   const loop::Program& program_;
   const SplitCosts& costs_;
-  IdVector<BufferId, Uses> uses_;
+  IdVector<BufferId, ProgramUse> uses_;
 };
 
 // The program's steps with copies of rows before their readers.
@@ -272,7 +245,7 @@ RepeatedRows repeat_rows(loop::Program& program, const SplitCosts& costs, const 
   std::map<StepId, std::map<StepId, std::set<StepId>>> members_of;  // by reader, by first step
   std::set<StepId> repeated;
   for (const StepId step : program.steps.ids()) {
-    if (apart.contains(step) || repeated.contains(step)) continue;
+    if (repeated.contains(step)) continue;
     auto rows = finder.rows_from(step);
     const auto is_apart = [&](StepId member) { return apart.contains(member); };
     if (!rows || std::ranges::any_of(rows->members, is_apart)) continue;
