@@ -5,7 +5,7 @@
     python benchmarks/gpu/memory_bound.py --device cpu          # without a GPU: that all programs run, in the smallest size
 
 A time is the device's: an event before and one behind the call, which the host has enqueued while the device was kept busy. The
-L2 cache is overwritten before each call. "copy" is the share of a copy's bandwidth: bytes of inputs and results, each once,
+ways take turns, and a time is the mean of the middle half of all rounds. The L2 cache is overwritten before each call. "copy" is the share of a copy's bandwidth: bytes of inputs and results, each once,
 divided by the time. A backward pass is timed without the forward pass; its bytes are those of what it must read (the gradient and
 what the formula needs) and of the gradients. --peer adds torch.compile, whose kernels several processes compile beforehand.
 """
@@ -32,7 +32,7 @@ LARGE = (2, 3)  # of them: those for which the bandwidth counts
 WIDTH = 1024
 CLASSES = 8192
 COPY_BYTES = 1 << 30
-ROUNDS, WARM_UP = 9, 4
+ROUNDS, WARM_UP = 32, 4
 BUSY_CYCLES = 4_000_000  # some milliseconds
 half, single = torch.bfloat16, torch.float32
 
@@ -257,23 +257,28 @@ class Clock:
         self.flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
         self.written = written
 
-    def microseconds(self, call):
-        """The median of several calls, on the device."""
+    def once(self, call):
+        self.flush.zero_()
+        if not self.written:
+            self.flush.amax()
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(BUSY_CYCLES)
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        return 1000 * start.elapsed_time(end)
+
+    def microseconds(self, calls):
+        """The time of each call on the device, by its name."""
         for _ in range(WARM_UP):
-            call()
-        times = []
+            for call in calls.values():
+                call()
+        times = {way: [] for way in calls}
         for _ in range(ROUNDS):
-            self.flush.zero_()
-            if not self.written:
-                self.flush.amax()
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(BUSY_CYCLES)
-            start.record()
-            call()
-            end.record()
-            torch.cuda.synchronize()
-            times.append(1000 * start.elapsed_time(end))
-        return statistics.median(times)
+            for way, call in calls.items():
+                times[way].append(self.once(call))
+        return {way: statistics.mean(sorted(taken)[ROUNDS // 4 : -ROUNDS // 4]) for way, taken in times.items()}
 
 
 def close(got, expected):
@@ -299,8 +304,7 @@ def measure(name, size, arguments, clock, bandwidth):
     row["bytes"] = moved_bytes(made, tensors_in(results["eager"]))
     del results
     if clock:
-        for way, call in calls.items():
-            row[way] = clock.microseconds(call)
+        row.update(clock.microseconds(calls))
         row["copy"] = row["bytes"] / row["ours"] / bandwidth
     row["in eager"] = oxyfuel.metrics()["calls_eager"]
     return row
@@ -371,7 +375,7 @@ def main():
         clock = Clock(arguments.written)
         source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda")
         target = torch.empty_like(source)
-        bandwidth = 2 * COPY_BYTES / clock.microseconds(lambda: target.copy_(source))
+        bandwidth = 2 * COPY_BYTES / clock.microseconds({"copy": lambda: target.copy_(source)})["copy"]
         del source, target
         print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, a copy moves {bandwidth / 1e3:.0f} GB/s. Sizes: {SIZES}")
     if arguments.peer:

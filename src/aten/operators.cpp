@@ -145,6 +145,11 @@ const OperatorSchema* to_copy() {
   return schema;
 }
 
+const OperatorSchema* as_stored() {
+  static const OperatorSchema* const schema = intern_schema("oxyfuel::as_stored(Tensor self) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* full() {
   static const OperatorSchema* const schema = intern_schema(
       "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "

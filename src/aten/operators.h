@@ -36,6 +36,7 @@ const OperatorSchema* flip();         // (self, dims)
 const OperatorSchema* unsafe_view();  // (self, size)
 const OperatorSchema* copy();         // (self, src, non_blocking)
 const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
+const OperatorSchema* as_stored();  // oxyfuel::as_stored: (self), in the type's own precision
 const OperatorSchema* full();       // (size, fill_value, dtype, layout, device, pin_memory)
 const OperatorSchema* cat();        // (tensors, dim)
 const OperatorSchema* index_put();  // (self, indices, values, accumulate)

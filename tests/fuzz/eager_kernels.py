@@ -1,9 +1,11 @@
 """Eager with other kernels, or with rounding errors inside: what tells a wrong answer from one that is as good as eager's."""
 
 import contextlib
+import random
 
 import torch
 from torch.nn import functional
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6", "elu", "celu", "selu", "softshrink", "hardshrink")  # with gradients at NaN that eager's vectorised kernels do not give
@@ -89,6 +91,25 @@ class NarrowDraws(TorchDispatchMode):
         if operator in made and (kwargs.get("dtype") or (args[0].dtype if isinstance(args[0], torch.Tensor) else torch.get_default_dtype())) == torch.float64:
             return operator(*args, **{**kwargs, "dtype": torch.float32}).double()
         return operator(*args, **kwargs)
+
+
+class MovedSteps(TorchDispatchMode):
+    """Eager whose new tensors of half precision are larger or smaller by a bit: all elements of one in the same direction."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.chance = random.Random(seed)
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        made = operator(*args, **(kwargs or {}))
+        if any(result.alias_info for result in operator._schema.returns):
+            return made
+        return pytree.tree_map_only(torch.Tensor, self._moved, made)
+
+    def _moved(self, tensor):
+        if tensor.dtype not in (torch.float16, torch.bfloat16):
+            return tensor
+        return tensor.mul_(1 + 0.75 * torch.finfo(tensor.dtype).eps * self.chance.choice((-1, 0, 1)))
 
 
 class _Rounded(torch.autograd.Function):

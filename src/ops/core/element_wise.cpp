@@ -279,7 +279,8 @@ struct Strides {
 };
 
 // Whether the dimensions outside of `ones` are in another order if some of the operands have no opinion on
-// those, or one of their own: eager's strides of a dimension with one index may be others than ours.
+// those, or one of their own: eager's strides of a dimension with one index may be others than ours. Of a
+// size that is 1 for all calls, an operand may also say that it is the innermost or the outermost one.
 bool depends_on_ones(const ShapeContext& context, const Order& comparing, const std::vector<Expr>& sizes,
                      const Strides& strides, const std::vector<size_t>& order,
                      const std::vector<Expr>& ones) {
@@ -305,17 +306,27 @@ bool depends_on_ones(const ShapeContext& context, const Order& comparing, const 
   };
   for (uint32_t silent = 1; silent < (1U << count); ++silent)
     if (differs(comparing, sizes, strides.broadcast, silent)) return true;
-  bool has_own = false;
-  for (size_t k = 0; k < strides.own.size(); ++k)
-    for (size_t d = 0; d < sizes.size(); ++d)
-      has_own = has_own || (!is_left(d) && !(strides.own[k][d] == strides.broadcast[k][d]));
-  if (!has_own) return false;
   const Order quiet(context, strides.own, false);
   std::vector<Expr> with_ones = sizes;
-  for (size_t d = 0; d < sizes.size(); ++d)
+  bool has_own = false;
+  Expr outermost = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
     if (!is_left(d)) with_ones[d] = 1;
-  for (uint32_t silent = 0; silent + 1 < (1U << count); ++silent)
+    for (size_t k = 0; k < strides.own.size(); ++k) {
+      has_own = has_own || (!is_left(d) && !(strides.own[k][d] == strides.broadcast[k][d]));
+      outermost = outermost + strides.own[k][d];
+    }
+  }
+  for (uint32_t silent = 0; has_own && silent + 1 < (1U << count); ++silent)
     if (differs(quiet, with_ones, strides.own, silent)) return true;
+  const bool are_constant = ones.size() == 1;
+  for (size_t k = 0; are_constant && k < strides.own.size(); ++k)
+    for (const Expr& stride : {Expr(1), outermost}) {
+      std::vector<std::vector<Expr>> spoken(strides.own.begin(), strides.own.end());
+      for (size_t d = 0; d < sizes.size(); ++d)
+        if (!is_left(d) && !is_zero(spoken[k][d])) spoken[k][d] = stride;
+      if (differs(quiet, with_ones, spoken, 0)) return true;
+    }
   return false;
 }
 

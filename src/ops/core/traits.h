@@ -144,7 +144,10 @@ struct Traits {
   bool compares_in_default_dtype = false;
   bool writes_bool_only = false;                    // an out= tensor of another type is refused
   HostOperands host_operands = HostOperands::None;  // the registry sets it for families as a whole
-  bool draws_by_layout = false;                     // other numbers come to a tensor that is not contiguous
+  // The place of an operand from which a statistic of the forward pass is subtracted. It is to be what that
+  // statistic is of, with the digits that memory holds.
+  int centred = -1;
+  bool draws_by_layout = false;  // other numbers come to a tensor that is not contiguous
 
   TypeCheck type_check = TypeCheck::TryOut;
   Recording recording = Recording::Node;

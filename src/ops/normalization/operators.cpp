@@ -19,7 +19,8 @@ Family normalization_operators() {
                  "Tensor, Tensor)",
        .shape = shapes::layer_norm_backward,
        .decompose = composed(decompositions::layer_norm_backward),
-       .has_result = output_mask},
+       .has_result = output_mask,
+       .traits = {.centred = 1}},
       {.name = "aten::_fused_rms_norm",
        .schema = "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
                  "(Tensor, Tensor)",
@@ -81,7 +82,8 @@ Family normalization_operators() {
                  "float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
        .shape = shapes::batch_norm_backward,
        .decompose = composed(decompositions::batch_norm_backward),
-       .has_result = output_mask},
+       .has_result = output_mask,
+       .traits = {.centred = 1}},
       {.name = "aten::native_group_norm",
        .schema = "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
                  "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
@@ -94,7 +96,7 @@ Family normalization_operators() {
        .shape = shapes::group_norm_backward,
        .decompose = composed(decompositions::group_norm_backward),
        .has_result = output_mask,
-       .traits = {.layouts = Layouts::Alike, .needs_first_result = true}},
+       .traits = {.layouts = Layouts::Alike, .needs_first_result = true, .centred = 1}},
       {.name = "aten::_softmax",
        .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
        .shape = shapes::softmax,

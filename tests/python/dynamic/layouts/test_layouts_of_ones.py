@@ -102,3 +102,17 @@ def test_a_size_of_one_beside_a_result_of_one_index_is_not_repeated(permutation,
                 a = torch.randn([(n, 1, 1)[d] for d in permutation]).permute([permutation.index(d) for d in range(3)])
                 b = torch.randn(1, m, k)
                 same(compiled(a, b), program(a, b))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_stride_of_one_that_a_broadcast_makes_orders_others(dynamic):
+    """A loss decides that a size is 1 before a tensor of one element, whose size is not decided yet, takes its place."""
+
+    def program(x, one, weight):
+        y = x.double()
+        return F.smooth_l1_loss(y, y * 0.5, reduction="none"), torch.einsum("...i,ji->...j", torch.add(y, one, alpha=2), weight) / 8
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for n, m, k in ((16, 16, 16), (5, 3, 7), (2, 9, 4)):
+        arguments = torch.randn(n, 1, m).permute(0, 2, 1), torch.randn(1, dtype=torch.float64), torch.randn(k, 1, dtype=torch.float64)
+        same(compiled(*arguments), program(*arguments))
