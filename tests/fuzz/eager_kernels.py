@@ -10,7 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 SCALAR_KERNELS = ("hardtanh", "hardswish", "relu6", "elu", "celu", "selu", "softshrink", "hardshrink")  # with gradients at NaN that eager's vectorised kernels do not give
 NORMS = ("batch_norm", "instance_norm")  # whose gradients eager gets wrong for one image with strides of two layouts
-OTHERS = (*SCALAR_KERNELS, *NORMS)
+OF_LIBRARY = ("gelu",)  # NaN of infinity where oneDNN computes it
+OTHERS = (*SCALAR_KERNELS, *NORMS, *OF_LIBRARY)
 
 
 def _in_order(tensor):
@@ -39,13 +40,25 @@ def _of_one_layout(function):
     return lambda tensor, *args, **kwargs: _InOrder.apply(function(_in_order(tensor), *args, **kwargs))
 
 
+def _without_library(function):
+    def called(*args, **kwargs):
+        with torch.backends.mkldnn.flags(enabled=False):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def _other(name):
+    return _vectorised if name in SCALAR_KERNELS else _of_one_layout if name in NORMS else _without_library
+
+
 @contextlib.contextmanager
 def other_kernels():
-    """Eager without what docs/limits.md says of its gradients: compiled regions do what its other kernels do."""
+    """Eager without what docs/limits.md says of some kernels: compiled regions do what its other ones do."""
     eager = {name: getattr(functional, name) for name in OTHERS}
     try:
         for name, function in eager.items():
-            setattr(functional, name, _vectorised(function) if name in SCALAR_KERNELS else _of_one_layout(function))
+            setattr(functional, name, _other(name)(function))
         yield
     finally:
         for name, function in eager.items():

@@ -222,7 +222,8 @@ def _in_other_orders(program, call):
 def _as_other_kernels(program, call, actual, coarsest):
     """Whether the values are those of the kernels that eager would have chosen for another layout."""
     text = " ".join(line.text for line in program.lines)
-    if not program.backward or not any(name in text for name in eager_kernels.OTHERS):
+    names = eager_kernels.OTHERS if program.backward else eager_kernels.OF_LIBRARY
+    if not any(name in text for name in names):
         return False
     with eager_kernels.other_kernels():
         other, exact = _observed_or_none(program, load(program), call), _in_float64(program, call)

@@ -133,7 +133,7 @@ Family pooling_operators() {
        .traits = {.layouts = Layouts::Any}},
       {.name = "aten::_adaptive_avg_pool2d_backward",
        .schema = "aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",
-       .shape = shapes::pool_backward,
+       .shape = shapes::adaptive_pool_backward,
        .traits = {.layouts = Layouts::Any}},
       {.name = "aten::upsample_nearest2d_backward",
        .schema = "aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "

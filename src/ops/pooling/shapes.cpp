@@ -142,6 +142,13 @@ Metas pool_backward(const ShapeContext& context) {
   return {in_suggested_format(context, self)};
 }
 
+Metas adaptive_pool_backward(const ShapeContext& context) {
+  const TensorMeta& grad = context.tensor(0);
+  for (size_t d = 1; d < grad.sizes.size(); ++d)
+    if (context.equal(grad.sizes[d], 0)) refused_by_eager(context, "an image without elements");
+  return pool_backward(context);
+}
+
 Metas upsample_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   return {in_suggested_format(context, grad, list(context, 2))};

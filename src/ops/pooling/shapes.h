@@ -14,7 +14,8 @@ Metas average_pool(const ShapeContext& context);           // (self, kernel, str
 Metas adaptive_average_pool(const ShapeContext& context);  // (self, output_size)
 Metas adaptive_max_pool(const ShapeContext& context);
 Metas upsample(const ShapeContext& context);           // (self, output_size, ...)
-Metas pool_backward(const ShapeContext& context);      // (grad_output, self, ...): self's shape
+Metas pool_backward(const ShapeContext& context);
+Metas adaptive_pool_backward(const ShapeContext& context);      // (grad_output, self, ...): self's shape
 Metas upsample_backward(const ShapeContext& context);  // (grad_output, output_size, input_size, ...)
 Metas contiguous_upsample_backward(const ShapeContext& context);
 Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
