@@ -150,6 +150,22 @@ const OperatorSchema* as_stored() {
   return schema;
 }
 
+const OperatorSchema* softmax_rows() {
+  static const OperatorSchema* const schema =
+      intern_schema("oxyfuel::softmax_rows(Tensor self, int dim) -> (Tensor, Tensor)");
+  return schema;
+}
+
+const OperatorSchema* exp() {
+  static const OperatorSchema* const schema = intern_schema("aten::exp(Tensor self) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* log() {
+  static const OperatorSchema* const schema = intern_schema("aten::log(Tensor self) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* full() {
   static const OperatorSchema* const schema = intern_schema(
       "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "

@@ -37,10 +37,13 @@ const OperatorSchema* unsafe_view();  // (self, size)
 const OperatorSchema* copy();         // (self, src, non_blocking)
 const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
 const OperatorSchema* as_stored();  // oxyfuel::as_stored: (self), in the type's own precision
-const OperatorSchema* full();       // (size, fill_value, dtype, layout, device, pin_memory)
-const OperatorSchema* cat();        // (tensors, dim)
-const OperatorSchema* index_put();  // (self, indices, values, accumulate)
-const OperatorSchema* scatter();    // scatter.src: (self, dim, index, src)
+// oxyfuel::softmax_rows: (self, dim) to the maxima of rows and the sums of exponentials of what is below
+// them.
+const OperatorSchema* softmax_rows();
+const OperatorSchema* full();          // (size, fill_value, dtype, layout, device, pin_memory)
+const OperatorSchema* cat();           // (tensors, dim)
+const OperatorSchema* index_put();     // (self, indices, values, accumulate)
+const OperatorSchema* scatter();       // scatter.src: (self, dim, index, src)
 const OperatorSchema* constant_pad();  // (self, pad, value)
 // embedding_dense_backward: (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
 const OperatorSchema* embedding_gradient();
@@ -52,6 +55,8 @@ const OperatorSchema* mul();             // (self, other)
 const OperatorSchema* div();             // (self, other)
 const OperatorSchema* pow_scalar();      // (self, exponent)
 const OperatorSchema* rsqrt();           // (self)
+const OperatorSchema* exp();             // (self)
+const OperatorSchema* log();             // (self)
 const OperatorSchema* neg();             // (self)
 const OperatorSchema* tanh();            // (self)
 const OperatorSchema* erf();             // (self)

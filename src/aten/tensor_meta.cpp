@@ -60,13 +60,35 @@ TensorMeta large(const TensorMeta& meta) {
   return result;
 }
 
+// The strides that dimensions without gaps have, one after the other from the innermost outwards.
+class PackedStrides {
+ public:
+  // Where there may be no elements, a stride may also be that of a tensor whose sizes of 0 are 1: it is of no
+  // account then, and otherwise the same.
+  bool are_next(const Expr& stride) const {
+    if (stride == next_) return true;
+    if (stride.is_constant() && next_.is_constant()) return false;
+    Expr other = 1;
+    for (const Expr* size : inner_) other = other * sym::max(*size, 1);
+    return stride == other;
+  }
+  void add(const Expr& size) {
+    next_ = next_ * size;
+    inner_.push_back(&size);
+  }
+
+ private:
+  Expr next_ = 1;
+  std::vector<const Expr*> inner_;
+};
+
 // True if the dimensions `order`, innermost first, are laid out one after the other without gaps.
 bool is_packed(const TensorMeta& meta, const std::vector<size_t>& order) {
-  Expr expected = 1;
+  PackedStrides strides;
   for (size_t d : order) {
     if (is_one(meta.sizes[d])) continue;
-    if (!(meta.strides[d] == expected)) return false;
-    expected = expected * meta.sizes[d];
+    if (!strides.are_next(meta.strides[d])) return false;
+    strides.add(meta.sizes[d]);
   }
   return true;
 }
@@ -129,11 +151,11 @@ bool is_contiguous(const TensorMeta& given) {
   TensorMeta copy;
   const TensorMeta& meta = with_large_sizes(given, copy);
   if (has_no_elements(meta)) return true;
-  Expr expected = 1;
+  PackedStrides strides;
   for (size_t d = meta.sizes.size(); d-- > 0;) {
     if (is_one(meta.sizes[d])) continue;
-    if (!(meta.strides[d] == expected)) return false;
-    expected = expected * meta.sizes[d];
+    if (!strides.are_next(meta.strides[d])) return false;
+    strides.add(meta.sizes[d]);
   }
   return true;
 }
@@ -156,11 +178,11 @@ std::optional<std::vector<size_t>> dense_order(const TensorMeta& given) {
   for (size_t d = meta.sizes.size(); d-- > 0;)
     if (!is_trivial(meta.sizes[d])) left.push_back(d);
   // Strides that are symbols have no certain order, so each is looked for by its value.
-  Expr expected = 1;
+  PackedStrides strides;
   while (!left.empty()) {
-    const auto next = std::ranges::find_if(left, [&](size_t d) { return meta.strides[d] == expected; });
+    const auto next = std::ranges::find_if(left, [&](size_t d) { return strides.are_next(meta.strides[d]); });
     if (next == left.end()) return std::nullopt;
-    expected = expected * meta.sizes[*next];
+    strides.add(meta.sizes[*next]);
     order.push_back(*next);
     left.erase(next);
   }

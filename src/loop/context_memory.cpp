@@ -64,6 +64,7 @@ std::vector<Expr> strides_apart(const TensorMeta& m, const std::vector<bool>& re
 // Whether it is certain that no two elements share memory: each dimension's stride is beyond what all inner
 // ones reach. Sizes that are symbols are taken to be large; where they are not, there are fewer elements.
 bool is_known_apart(const TensorMeta& given) {
+  if (is_non_overlapping_and_dense(given)) return true;
   TensorMeta copy;
   const TensorMeta& m = with_large_sizes(given, copy);
   std::vector<size_t> left;
@@ -166,7 +167,7 @@ bool LoweringContext::begins_behind_room(graph::ValueId id) const {
   const graph::NodeId producer = graph_.values[id].node;
   if (m.storage_offset == Expr(0) || producer == graph::kNoNode || graph_.nodes[producer].op->is_view())
     return false;
-  return is_non_overlapping_and_dense(m) || is_known_apart(m);
+  return is_known_apart(m);
 }
 
 BufferView LoweringContext::behind_room(const Tensor& x, const TensorMeta& m) {

@@ -76,12 +76,26 @@ def _other_mean(function):
     return spread_and_mean
 
 
+def _other_product(prod):
+    """Where eager gives NaN of finite numbers, what the logarithms of these give: no product of some of them overflows."""
+
+    def product(tensor, *args, **kwargs):
+        result = prod(tensor.contiguous(), *args, **kwargs)
+        if not tensor.dtype.is_floating_point or not tensor.isfinite().all():
+            return result
+        sign = prod(tensor.sign().double(), *args, **kwargs)
+        exponent = tensor.double().abs().log2().sum(*args, **kwargs)
+        return torch.where(result.isnan(), (sign * exponent.exp2()).nan_to_num(0).to(result.dtype), result)
+
+    return product
+
+
 @contextlib.contextmanager
 def other_orders():
     """Eager that takes elements in another order. A product that passes the largest number on its way to 0 is 0 or NaN, and the
     mean that var_mean gives of data with an infinity is this infinity or NaN."""
     prod, means = torch.Tensor.prod, {name: getattr(torch, name) for name in ("var_mean", "std_mean")}
-    torch.Tensor.prod = lambda tensor, *args, **kwargs: prod(tensor.contiguous(), *args, **kwargs)
+    torch.Tensor.prod = _other_product(prod)
     for name, function in means.items():
         setattr(torch, name, _other_mean(function))
     try:

@@ -348,6 +348,8 @@ def check(program, ignore_rounding=True):
             # With symbols, strides of dimensions of size 1 may be others; sizes that only data tell are symbols.
             all_strides = program.all_strides and program.sizes[call] == program.sizes[0] and not _has_sizes_of_data(program)
             found = difference(expected, actual, with_layout=outputs, all_strides=all_strides)
+            if found and ": strides" in found and _has_sizes_of_data(program):
+                found = difference(expected, actual, with_layout=0)  # docs/limits.md
             if found and expected.raised is None and actual.raised is None:
                 texts = [line.text for line in (*program.inputs, *program.lines)]
                 coarsest = next((dtype for name, dtype in COARSE.items() if any(name in text for text in texts)), None)

@@ -13,6 +13,7 @@
 #include "base/timing.h"
 #include "passes/simplification/separate_results.h"
 #include "passes/training/backward_parts.h"
+#include "passes/training/softmax_rows.h"
 #include "runtime/values/convert.h"
 #include "trace/functional/overlap.h"
 
@@ -292,6 +293,7 @@ std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRec
     Span span("partition");
     if (has_parts(joint)) recording.graph = with_totals_apart(recording.graph, joint);
     if (compiler.optimise) recording.graph = compiler.optimise(std::move(recording.graph));
+    recording.graph = passes::separate_softmax_rows(recording.graph);
     pieces = cut(recording.graph, joint, compiler.activation_memory_budget);
   }
   auto& [halves, sources] = pieces;

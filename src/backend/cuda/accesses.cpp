@@ -63,6 +63,16 @@ int operand_count(const LoopNest& nest) {
   return count;
 }
 
+int moved_count(const LoopNest& nest) {
+  int count = 0;
+  for (const Phase& phase : nest.phases)
+    for_each_access(nest, phase, [&](const Access& access) {
+      const auto is_broadcast = [&](const LoopVariable& l) { return is_unmoved(access.offset, l); };
+      count += std::ranges::none_of(nest.outer, is_broadcast);
+    });
+  return count;
+}
+
 int64_t load_count(const LoopNest& nest) {
   int64_t count = 0;
   for (const Phase& phase : nest.phases)

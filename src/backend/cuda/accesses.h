@@ -56,6 +56,8 @@ int64_t moved_bytes(const LoopNest& nest);
 
 // Loads from and stores to memory.
 int operand_count(const LoopNest& nest);
+// Those of them that are broadcast along none of the outer loops.
+int moved_count(const LoopNest& nest);
 int64_t load_count(const LoopNest& nest);
 
 }  // namespace oxy::backend::cuda

@@ -231,23 +231,33 @@ class CudaBackend final : public Backend {
  private:
   using Drafts = std::span<const std::unique_ptr<KernelDraft>>;
 
+  // Of the kernels of a plan. The first launch of a call starts normally: where there is no other, nothing
+  // starts early.
+  EarlyStart early_start_of(Drafts drafts) const {
+    const auto with_work =
+        std::ranges::count_if(drafts, [](const auto& draft) { return draft && draft->has_work(); });
+    return with_work > 1 ? early_start_ : EarlyStart::No;
+  }
+
   // By draft; nothing where there is no work.
   std::vector<std::optional<KernelText>> texts_of(Drafts drafts) const {
+    const EarlyStart early_start = early_start_of(drafts);
     std::vector<std::optional<KernelText>> texts(drafts.size());
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
       const auto& draft = static_cast<const Draft&>(*drafts[d]);
-      texts[d] = print_kernel(draft.nest, draft.shape, early_start_);
+      texts[d] = print_kernel(draft.nest, draft.shape, early_start);
     }
     return texts;
   }
 
   std::vector<std::optional<KernelText>> tuned_texts(Drafts drafts) const {
+    const EarlyStart early_start = early_start_of(drafts);
     std::vector<Trial> trials;
     std::vector<size_t> drafts_of_trials;
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
-      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d]), early_start_));
+      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d]), early_start));
       drafts_of_trials.push_back(d);
     }
     const std::vector<size_t> chosen = choose_(trials);

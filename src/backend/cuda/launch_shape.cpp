@@ -14,7 +14,13 @@ namespace {
 
 using loop::Op;
 
-constexpr int64_t kBytesAThread = 64;  // that a thread loads and stores: with more, memory is slower by 1 %
+// That a thread loads and stores: with more, memory is slower by 1 %. Of several operands whose elements all
+// have 4 bytes, fewer are faster by as much.
+constexpr int64_t kBytesAThread = 64;
+constexpr int64_t kWideBytesAThread = 32;
+constexpr int64_t kWideElement = 4;        // bytes
+constexpr int64_t kSeveralWideBytes = 12;  // of the elements of all operands
+constexpr int64_t kLeastWideElements = 2;  // a thread
 // Where a body has more instructions, a thread has so many bytes of the operand with the smallest elements.
 constexpr size_t kLongBody = 16;
 constexpr int64_t kOperandBytesAThread = 32;
@@ -25,9 +31,12 @@ constexpr int64_t kLeastBlock = 128;   // elements
 constexpr int64_t kFewPrograms = kMultiprocessors * 7 / 8;
 // Elements a thread where kLeastElementsAThread would leave three quarters of the device's threads idle.
 constexpr int64_t kElementsAThreadOfFew = 2;
+constexpr int64_t kTileRows = 128;
+constexpr int64_t kTileColumns = 64;
+constexpr int64_t kTileLoads = 2;  // of a tile of that many rows; where there are more, it has half as many
 // Sides of tiles are halved while there are fewer tiles: some multiprocessors would get one more than others,
 // and one more is a large part of the time then.
-constexpr int64_t kFewTiles = 3 * kMultiprocessors;
+constexpr int64_t kFewTiles = 24 * kMultiprocessors;
 // Elements of all operands that a thread of a flat kernel loads. Of more, some leave the registers.
 constexpr int64_t kMostLoadedAThread = 256;
 constexpr int64_t kLeastTileSide = 16;
@@ -95,15 +104,22 @@ size_t body_length(const LoopNest& nest) {
   return length;
 }
 
+// Elements that a thread of a flat kernel has, if there are enough.
+int64_t elements_a_thread(const LoopNest& nest) {
+  const int64_t moved = moved_bytes(nest), smallest = smallest_element(nest);
+  const size_t length = body_length(nest);
+  if (moved_count(nest) >= kManyOperands || has_sines(nest)) return kElementsAThread;
+  const auto moving = [&](int64_t bytes_moved) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes_moved / moved)));
+  };
+  if (smallest >= kWideElement && moved >= kSeveralWideBytes && length <= 2 * kLongBody)
+    return std::clamp(moving(kWideBytesAThread), kLeastWideElements, kElementsAThread);
+  return std::clamp(length > kLongBody ? kOperandBytesAThread / smallest : moving(kBytesAThread),
+                    kLeastElementsAThread, kMostElementsAThread);
+}
+
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
-  int64_t elements = kMostElementsAThread;
-  if (operand_count(nest) >= kManyOperands || has_sines(nest))
-    elements = kElementsAThread;
-  else if (body_length(nest) > kLongBody)
-    elements = kOperandBytesAThread / smallest_element(nest);
-  else
-    elements = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kBytesAThread / moved_bytes(nest))));
-  elements = std::clamp(elements, kLeastElementsAThread, kMostElementsAThread);
+  int64_t elements = elements_a_thread(nest);
   while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
   while (elements > kLeastElementsAThread && iterations / elements < kThreads) elements /= 2;
   if (iterations / elements < kThreads / 4) elements = std::min(elements, kElementsAThreadOfFew);
@@ -115,14 +131,16 @@ LaunchShape flat(const LoopNest& nest, int64_t iterations) {
 }
 
 LaunchShape tile(const LoopNest& nest, const LoopRange& loops) {
-  const int64_t side = std::clamp<int64_t>(kLine / smallest_element(nest), 32, 64);
   LaunchShape shape{.form = Form::Tile, .tile_loop = loops.first, .tile_loops = loops.count};
-  shape.rows = std::min(side, power_of_two(estimate(extent_of(tile_rows(nest, shape)))));
-  shape.columns = std::min(side, power_of_two(estimate(nest.outer.back().extent)));
-  for (int64_t* const length : {&shape.columns, &shape.rows})
-    if (*length > kLeastHalvedSide &&
-        estimate(extent_of(nest.outer)) / (shape.rows * shape.columns) < kFewTiles)
-      *length /= 2;
+  const int64_t rows = load_count(nest) <= kTileLoads ? kTileRows : kTileColumns;
+  shape.rows = std::min(rows, power_of_two(estimate(extent_of(tile_rows(nest, shape)))));
+  shape.columns = std::min(kTileColumns, power_of_two(estimate(nest.outer.back().extent)));
+  const int64_t elements = estimate(extent_of(nest.outer));
+  while (elements / (shape.rows * shape.columns) < kFewTiles) {
+    int64_t& side = shape.rows >= shape.columns ? shape.rows : shape.columns;
+    if (side <= kLeastHalvedSide) break;
+    side /= 2;
+  }
   shape.warps = warps_for(shape.rows * shape.columns, 8);
   return shape;
 }

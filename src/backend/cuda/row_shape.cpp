@@ -15,7 +15,8 @@ using loop::Op;
 constexpr int64_t kPrograms = 2 * kMultiprocessors;  // that keep the device busy
 constexpr int64_t kMostRowElementsAThread = 32;      // where there are many rows
 constexpr int64_t kSector = 32;                      // bytes of the least that is read of it
-constexpr int64_t kRowTile = 1024;  // elements of short rows that one program takes together, at least
+constexpr int64_t kRowTile = 1024;         // elements of short rows that one program takes together, at least
+constexpr int64_t kReducedRowTile = 2048;  // where nothing is stored for the elements
 // Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
 // its memory moves 3 KiB.
 constexpr int64_t kBytesAProgram = 8192;
@@ -203,25 +204,30 @@ LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   shape.is_persistent = rows.is_known && rows.row <= most;
   shape.columns = shape.is_persistent ? rows.row : std::min(rows.row, row_step(nest));
   const int64_t bytes = bytes_along_rows(nest);
-  const int64_t elements = std::max(kRowTile, kBytesAProgram / power_of_two(bytes));
+  const bool stores_elements = std::ranges::any_of(
+      nest.phases, [](const Phase& phase) { return !phase.loops.empty() && !phase.stores.empty(); });
+  const int64_t elements =
+      stores_elements ? std::max(kRowTile, kBytesAProgram / power_of_two(bytes)) : kReducedRowTile;
   shape.rows = std::max<int64_t>(1, std::min(elements / shape.columns, power_of_two(rows.count)));
   while (shape.rows > 1 && rows.count / shape.rows < kPrograms) shape.rows /= 2;
   // Where the device runs all rows at once, small programs end sooner.
   const bool is_one_wave = rows.count * rows.row / kElementsAThread < kThreads;
   while (is_one_wave && shape.rows > 1 && shape.rows * shape.columns > kRowTile) shape.rows /= 2;
   if (shape.is_persistent && rows.count >= kPrograms) {
-    const bool stores_elements = std::ranges::any_of(
-        nest.phases, [](const Phase& phase) { return !phase.loops.empty() && !phase.stores.empty(); });
     const bool is_summed = !stores_elements && step_values(nest).accumulated == 1;
     const int64_t bytes_a_thread = is_summed ? kSummedRowBytesAThread : kRowBytesAThread;
     int64_t a_thread = std::clamp(bytes_a_thread / bytes, kElementsAThread, kMostRowElementsAThread);
     while (a_thread > kElementsAThread && rows.count * rows.row / a_thread < kThreads) a_thread /= 2;
+    // A row that one warp reduces is joined without waiting for others.
+    if (is_one_wave && !stores_elements) a_thread = kMostRowElementsAThread;
     shape.warps = warps_for(shape.rows * shape.columns * kElementsAThread / a_thread, 16);
     return shape;
   }
   // A step of a looped row waits for its loads: more warps hide that.
   const bool is_wide = shape.columns > kWideRow || !shape.is_persistent;
-  shape.warps = warps_for(shape.rows * shape.columns, is_wide ? 16 : 8);
+  // Most multiprocessors have no row: those that have one may use more threads for it.
+  const int64_t more = rows.count < kMultiprocessors ? 2 : 1;
+  shape.warps = warps_for(shape.rows * shape.columns * more, is_wide ? 16 : 8);
   return shape;
 }
 

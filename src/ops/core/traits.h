@@ -112,6 +112,9 @@ enum class TypeCheck : uint8_t {
   Known,     // it does not ask: they are results of an operator whose types were checked
 };
 
+// A function of each element of a row, its maximum m and the sum s of exp(element - m).
+enum class Rows : uint8_t { None, Softmax, LogSoftmax };
+
 struct Traits {
   Movement movement = Movement::None;
   ViewInverse inverse = {};  // of a view
@@ -165,9 +168,7 @@ struct Traits {
   // Cheaper to compute again inside of a fused kernel than to write to memory and read back. The registry
   // sets it, for entries with a lowering in families of such operators.
   bool is_cheap = false;
-  // It reduces rows, and gives as many elements as it is given. Where these are in half precision and the
-  // results are not, it costs less to reduce the rows again than to keep the results for the backward pass.
-  bool is_cheap_from_halves = false;
+  Rows rows = Rows::None;
 
   bool addresses_storage() const { return storage_offset >= 0; }
   bool operator==(const Traits&) const = default;

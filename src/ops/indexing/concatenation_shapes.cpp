@@ -91,13 +91,11 @@ Metas stack(const ShapeContext& context) {
   const int64_t dim = wrap_dim(context, integer(context, 1), first.rank() + 1);
   if (dim < first.rank()) {  // a concatenation along that dimension, which is then split in two
     const TensorMeta joined = concatenated(context, pointers_to(alike), dim);
-    TensorMeta out = joined;
-    out.sizes = first.sizes;
-    out.sizes.insert(out.sizes.begin() + dim, Expr(static_cast<int64_t>(alike.size())));
-    auto strides = view_strides(context, joined, out.sizes);
-    if (!strides) not_covered(context, "parts of this layout");
-    out.strides = std::move(*strides);
-    return {out};
+    std::vector<Expr> sizes = first.sizes;
+    sizes.insert(sizes.begin() + dim, Expr(static_cast<int64_t>(alike.size())));
+    std::optional<TensorMeta> out = viewed(context, joined, std::move(sizes));
+    if (!out) not_covered(context, "parts of this layout");
+    return {std::move(*out)};
   }
   for (TensorMeta& part : alike) {  // behind the last one
     part.sizes.emplace_back(1);

@@ -214,16 +214,21 @@ void batch_norm_no_training(LoweringContext& context, const Node& node) {
 
 namespace {
 
-void softmax_as(LoweringContext& context, const Node& node, const std::function<Value(Values)>& fn) {
-  Tensor x = context.operand(node, 0);
-  const TensorMeta& out = context.output_meta(node);
+// The maxima of rows, and the sums of the exponentials of what elements are above those.
+std::vector<Tensor> maxima_and_sums(LoweringContext& context, const Node& node, const Tensor& x, DType type) {
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
-  DType type = compute_dtype(out.dtype);
   std::vector<int64_t> dims;
   if (x.rank() > 0) dims.push_back(dim(node, 1, x.rank()));
   context.realise_unless_cheap(x);
   auto widened = [type](Value v) { return v.builder->cast(v, type); };
-  auto result = context.reduce(ReductionKind::OnlineSoftmax, x, dims, true, type, widened);
+  return context.reduce(ReductionKind::OnlineSoftmax, x, dims, true, type, widened);
+}
+
+void softmax_as(LoweringContext& context, const Node& node, const std::function<Value(Values)>& fn) {
+  Tensor x = context.operand(node, 0);
+  const TensorMeta& out = context.output_meta(node);
+  DType type = compute_dtype(out.dtype);
+  auto result = maxima_and_sums(context, node, x, type);
   context.set(node.outputs[0], context.pointwise(
                                    {x, result[0], result[1]}, out.sizes, out.dtype,
                                    [fn, type](BodyBuilder& b, Values v) {
@@ -234,6 +239,12 @@ void softmax_as(LoweringContext& context, const Node& node, const std::function<
 }
 
 }  // namespace
+
+void softmax_rows(LoweringContext& context, const Node& node) {
+  const Tensor x = context.operand(node, 0);
+  const auto rows = maxima_and_sums(context, node, x, context.output_meta(node).dtype);
+  for (size_t k = 0; k < rows.size(); ++k) context.set(node.outputs[k], rows[k]);
+}
 
 void softmax(LoweringContext& context, const Node& node) {
   softmax_as(context, node, [](Values v) { return exp(v[0] - v[1]) / v[2]; });

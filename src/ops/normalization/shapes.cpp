@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "loop/builder.h"
 #include "ops/core/element_wise.h"
 #include "ops/core/memory_format.h"
 
@@ -263,6 +264,15 @@ Metas softmax(const ShapeContext& context) {
   if (is_widened && (is_on_host(self.device) || !is_half_precision(self.dtype)))
     not_covered(context, "a conversion of these elements on this device");
   return {contiguous_meta(is_widened ? DType::Float32 : self.dtype, self.device, self.sizes)};
+}
+
+Metas softmax_rows(const ShapeContext& context) {
+  const TensorMeta& self = context.tensor(0);
+  if (!is_floating(self.dtype)) not_covered(context, "an operand of this type");
+  std::vector<Expr> sizes = self.sizes;
+  if (!sizes.empty()) sizes[static_cast<size_t>(dim_argument(context, 1, self.rank()))] = 1;
+  const TensorMeta row = contiguous_meta(loop::compute_dtype(self.dtype), self.device, std::move(sizes));
+  return {row, row};
 }
 
 Metas safe_softmax(const ShapeContext& context) {

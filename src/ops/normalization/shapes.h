@@ -21,7 +21,8 @@ Metas batch_norm_with_update_functional(const ShapeContext& context);
 Metas batch_norm_backward(const ShapeContext& context);
 Metas group_norm(const ShapeContext& context);  // (input, weight, bias, N, C, HxW, group, eps)
 Metas group_norm_backward(const ShapeContext& context);
-Metas softmax(const ShapeContext& context);           // (self, dim, half_to_float)
+Metas softmax(const ShapeContext& context);  // (self, dim, half_to_float)
+Metas softmax_rows(const ShapeContext& context);
 Metas safe_softmax(const ShapeContext& context);      // (self, dim, dtype)
 Metas softmax_backward(const ShapeContext& context);  // (grad_output, output, dim, input_dtype)
 Metas weight_norm(const ShapeContext& context);       // _weight_norm_interface(v, g, dim)

@@ -325,34 +325,12 @@ Metas unsqueeze(const ShapeContext& context) {
   return {out};
 }
 
-namespace {
-
-// Eager may give a dimension of size 1 a stride that one of more elements would not have, as that of the
-// channels to a batch of one image. Then the tensor is no longer in the format of its channels.
-void decide_ones_of_images(const ShapeContext& context, const TensorMeta& self, const TensorMeta& out) {
-  const bool has_inner_channels = (out.rank() == 4 || out.rank() == 5) && out.strides[1] == Expr(1);
-  if (context.questions() == nullptr || !has_inner_channels || is_contiguous(out)) return;
-  const Expr& batch = out.sizes[0];
-  if (batch.is_constant()) return;
-  TensorMeta one = self;
-  std::vector<Expr> sizes = out.sizes;
-  for (std::vector<Expr>* list : {&one.sizes, &sizes}) std::ranges::replace(*list, Expr(batch), Expr(1));
-  const std::optional<std::vector<Expr>> strides = view_strides(context, one, sizes);
-  if (strides && strides->front() == out.strides[0]) return;
-  if (context.questions()->decide_layout(sym::equal(batch, 1))) context.questions()->need_exact_ones();
-}
-
-}  // namespace
-
 Metas view(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
-  TensorMeta out = self;
-  out.sizes = inferred_sizes(context, list(context, 1), element_count(self));
-  std::optional<std::vector<Expr>> strides = view_strides(context, self, out.sizes);
-  if (!strides) not_covered(context, "a view of these strides");
-  out.strides = std::move(*strides);
-  decide_ones_of_images(context, self, out);
-  return {out};
+  std::optional<TensorMeta> out =
+      viewed(context, self, inferred_sizes(context, list(context, 1), element_count(self)));
+  if (!out) not_covered(context, "a view of these strides");
+  return {std::move(*out)};
 }
 
 Metas view_as_complex(const ShapeContext& context) {

@@ -131,6 +131,21 @@ bool has_symbols(const std::vector<Expr>& list) {
   return std::ranges::any_of(list, [](const Expr& e) { return !e.is_constant(); });
 }
 
+// Eager may give a dimension of size 1 a stride that one of more elements would not have, as that of the
+// channels to a batch of one image. Then the tensor is no longer in the format of its channels.
+void decide_ones_of_images(const ShapeContext& context, const TensorMeta& meta, const TensorMeta& out) {
+  const bool has_inner_channels = (out.rank() == 4 || out.rank() == 5) && is_one(out.strides[1]);
+  if (context.questions() == nullptr || !has_inner_channels || is_contiguous(out)) return;
+  const Expr& batch = out.sizes[0];
+  if (batch.is_constant()) return;
+  TensorMeta one = meta;
+  std::vector<Expr> sizes = out.sizes;
+  for (std::vector<Expr>* list : {&one.sizes, &sizes}) std::ranges::replace(*list, Expr(batch), Expr(1));
+  const std::optional<std::vector<Expr>> strides = view_strides(context, one, sizes);
+  if (strides && strides->front() == out.strides[0]) return;
+  if (context.questions()->decide_layout(sym::equal(batch, 1))) context.questions()->need_exact_ones();
+}
+
 }  // namespace
 
 std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const TensorMeta& meta,
@@ -149,6 +164,17 @@ std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const
   std::optional<std::vector<Expr>> strides = Walk(context, meta, sizes, false).strides();
   if (!strides && may_ask) strides = Walk(context, meta, sizes, true).strides();
   return strides;
+}
+
+std::optional<TensorMeta> viewed(const ShapeContext& context, const TensorMeta& meta,
+                                 std::vector<Expr> sizes) {
+  std::optional<std::vector<Expr>> strides = view_strides(context, meta, sizes);
+  if (!strides) return std::nullopt;
+  TensorMeta out = meta;
+  out.sizes = std::move(sizes);
+  out.strides = std::move(*strides);
+  decide_ones_of_images(context, meta, out);
+  return out;
 }
 
 }  // namespace oxy::ops

@@ -11,4 +11,9 @@ namespace oxy::ops {
 std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const TensorMeta& meta,
                                               const std::vector<Expr>& sizes);
 
+// The view itself. Where one image has other strides than several have, so that it is no longer in the format
+// of its channels, it is decided whether there is one.
+std::optional<TensorMeta> viewed(const ShapeContext& context, const TensorMeta& meta,
+                                 std::vector<Expr> sizes);
+
 }  // namespace oxy::ops

@@ -5,10 +5,12 @@
 #include "passes/rewriting/rewrite.h"
 #include "passes/simplification/dead_code.h"
 #include "passes/training/saved_values.h"
+#include "passes/training/softmax_rows.h"
 
 namespace oxy::passes {
 
-Graph recompute_for_backward(const Graph& source, double memory_budget) {
+Graph recompute_for_backward(const Graph& graph, double memory_budget) {
+  const Graph source = separate_softmax_rows(graph);
   IdVector<ValueId, bool> depends(source.values.size(), false);  // on a backward pass
   const auto mark = [](IdVector<ValueId, bool>& flags) { return [&flags](ValueId id) { flags[id] = true; }; };
   BackwardPass pass{.inputs = source.inputs, .is_held = IdVector<ValueId, bool>(source.values.size())};

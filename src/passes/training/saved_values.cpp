@@ -21,10 +21,6 @@ namespace {
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
 
-// The share of its bytes, as a divisor, that price_of_rows() says. Fewer bytes stay in a cache.
-constexpr int64_t kPriceOfRows = 4;
-constexpr int64_t kLeastBytesOfRows = 1 << 20;
-
 // The cost of what the partition cannot save: a tensor of its own that is not dense. It is chosen only where
 // nothing else will do.
 constexpr int64_t kLastResort = int64_t{1} << 48;
@@ -107,7 +103,7 @@ class Chooser {
   bool may_recompute(NodeId i) const {
     const Node& node = graph_.nodes[i];
     return !is_made_once(i) && !has_compared(node) && is_same_of_copy(node) &&
-           (is_recomputable(node) || has_stand_in(node) || price_of_rows(node));
+           (is_recomputable(node) || has_stand_in(node));
   }
 
   // Whether the node gives the same for a copy of its argument. An argument that nobody holds is saved as a
@@ -126,19 +122,6 @@ class Chooser {
     return is_non_overlapping_and_dense(own) && (counts_from_argument || own.storage_offset == Expr(0)) &&
            sym::known_less_equal(own.storage_offset, view.storage_offset) &&
            sym::known_less_equal(reached, element_count(own));
-  }
-
-  // What computing the node again is worth, in bytes, if it is cheap from halves and has many: its
-  // instructions, and that rows which do not fit in registers are read twice.
-  std::optional<int64_t> price_of_rows(const Node& node) const {
-    if (!ops::traits_of(*node.op).is_cheap_from_halves) return std::nullopt;
-    ValueId operand = tensor_argument(node, 0);
-    const Node* made = producer(graph_, operand);
-    if (made != nullptr && made->op == op::to_copy()) operand = tensor_argument(*made, 0);
-    const ValueId result = node.outputs.front();
-    if (item_size(graph_.meta(operand).dtype) >= item_size(graph_.meta(result).dtype)) return std::nullopt;
-    if (bytes(result) < kLeastBytesOfRows) return std::nullopt;
-    return bytes(result) / kPriceOfRows;
   }
 
   void find_written_in_both() {
@@ -240,16 +223,13 @@ class Chooser {
         if (id == kNoValue) continue;
         can_be_saved_at(id, is_recomputed_view(node));
         const CheckpointRole role = checkpoints_[id];
-        const std::optional<int64_t> of_rows = recomputable ? price_of_rows(node) : std::nullopt;
-        const bool is_free = (recomputable && !of_rows) || role == CheckpointRole::Interior;
+        const bool is_free = recomputable || role == CheckpointRole::Interior;
         if (role == CheckpointRole::Result || (is_read_itself(id) && !is_recomputed_view(node)) ||
-            (!is_free && !of_rows && (!price || once || has_effect(node)))) {
+            (!is_free && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;
         }
-        if (!is_free)
-          network.add_edge(source, entrance(id),
-                           of_rows ? *of_rows : static_cast<int64_t>(*price * work(node)));
+        if (!is_free) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
         graph::for_each_input(node, [&](ValueId argument) {
           if (is_early_[argument]) network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
         });

@@ -14,6 +14,7 @@
 #include "passes/training/maximum_flow.h"
 #include "passes/training/partition.h"
 #include "passes/training/recompute.h"
+#include "passes/training/softmax_rows.h"
 
 using namespace oxy;
 using namespace oxy::passes;
@@ -278,7 +279,8 @@ TEST_CASE("partition: a result that depends on a gradient is refused") {
       Unsupported);
 }
 
-TEST_CASE("partition: a softmax of halves is computed again from them, one of single precision is saved") {
+TEST_CASE(
+    "partition: what a softmax of halves is made of is saved, and the result of one of single precision") {
   const auto joint = [](std::string_view halves, std::string_view convert) {
     return fmt::format(R"(graph(%0: {0}[4096, 32], %1: {0}[32, 512], %2: float32[4096, 512]) {{
   %3: {0}[4096, 512] = aten::mm(%0, %1)
@@ -293,11 +295,16 @@ TEST_CASE("partition: a softmax of halves is computed again from them, one of si
   };
   const JointRoles roles{
       .forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}};
+  const auto cut_rows = [&](const std::string& text) {
+    return partition(separate_softmax_rows(graph::parse(text)), roles);
+  };
   const Partition halves =
-      cut(joint("bfloat16", "%4: float32[4096, 512] = aten::_to_copy(%3, dtype=float32)"), roles);
-  CHECK(operators(halves.forward) == "mm _to_copy _log_softmax amax");
-  CHECK(operators(halves.backward) == "_to_copy _log_softmax exp mul.Tensor");
-  const Partition singles = cut(joint("float32", "%4: float32[4096, 512] = aten::view(%3, [4096, 512])"), roles);
+      cut_rows(joint("bfloat16", "%4: float32[4096, 512] = aten::_to_copy(%3, dtype=float32)"));
+  CHECK(operators(halves.forward) == "mm _to_copy l::softmax_rows sub.Tensor log sub.Tensor amax");
+  CHECK(operators(halves.backward) == "_to_copy sub.Tensor sub.Tensor exp mul.Tensor");
+  CHECK(halves.saved.size() == 3);
+  const Partition singles =
+      cut_rows(joint("float32", "%4: float32[4096, 512] = aten::view(%3, [4096, 512])"));
   CHECK(operators(singles.backward) == "mul.Tensor");
 }
 

@@ -9,7 +9,7 @@ import torch
 
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1] / "python" / "backend"))
-from graph_programs import Program  # noqa: E402
+from graph_programs import Program, meta  # noqa: E402
 
 HALF, SINGLE = torch.bfloat16, torch.float32
 PROGRAMS = {}
@@ -23,6 +23,13 @@ def program(function):
 class Writer(Program):
     def tensor(self, *shape, dtype=HALF):
         return self.input(torch.empty(shape, dtype=dtype, device="meta"))
+
+    def softmax_rows(self, matrix):
+        """What a training graph reduces a softmax's rows to."""
+        results = [torch.empty(matrix.shape[0], 1, dtype=SINGLE, device="meta") for _ in range(2)]
+        defined = ", ".join(f"{self.define(r)} : {meta(r)}" for r in results)
+        self.lines.append(f"  {defined} = oxyfuel::softmax_rows({self.argument(matrix)}, 1)")
+        return results
 
     def laid_out(self, shape, strides, dtype=HALF):
         return self.input(torch.empty_strided(shape, strides, dtype=dtype, device="meta"))
@@ -113,6 +120,29 @@ def cross_entropy_backward(p):
     """With the gradient of the logits' conversion."""
     labels, total, grad = p.tensor(4096, dtype=torch.int64), p.tensor(dtype=SINGLE), p.tensor(dtype=SINGLE)
     output = p.tensor(4096, 32000, dtype=SINGLE)
+    gradient = p.call("nll_loss_backward", grad, output, labels, None, 1, -100, total)
+    return [p.call("_to_copy", p.call("_log_softmax_backward_data", gradient, output, 1, SINGLE), dtype=HALF)]
+
+
+@program
+def cross_entropy_of_halves(p):
+    """As a training graph has it: what is saved of each row is written beside the loss."""
+    logits, labels = p.tensor(4096, 32000), p.tensor(4096, dtype=torch.int64)
+    wide = p.call("_to_copy", logits, dtype=SINGLE)
+    maxima, sums = p.softmax_rows(wide)
+    logarithms = p.call("log", sums)
+    output = p.call("sub.Tensor", p.call("sub.Tensor", wide, maxima), logarithms)
+    loss, total = p.call("nll_loss_forward", output, labels, None, 1, -100)
+    return [loss, total, maxima, logarithms]
+
+
+@program
+def cross_entropy_backward_of_halves(p):
+    """Its gradient: the result is computed again from the logits."""
+    labels, total, grad = p.tensor(4096, dtype=torch.int64), p.tensor(dtype=SINGLE), p.tensor(dtype=SINGLE)
+    logits, maxima, logarithms = p.tensor(4096, 32000), p.tensor(4096, 1, dtype=SINGLE), p.tensor(4096, 1, dtype=SINGLE)
+    wide = p.call("_to_copy", logits, dtype=SINGLE)
+    output = p.call("sub.Tensor", p.call("sub.Tensor", wide, maxima), logarithms)
     gradient = p.call("nll_loss_backward", grad, output, labels, None, 1, -100, total)
     return [p.call("_to_copy", p.call("_log_softmax_backward_data", gradient, output, 1, SINGLE), dtype=HALF)]
 

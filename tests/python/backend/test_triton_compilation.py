@@ -34,7 +34,9 @@ def test_kernels_of_chosen_programs_compile(architecture, shapes, tmp_path):
         graphs.append(program.graph(function(program)))
     write_scripts(graphs, tmp_path, shapes)
     if shapes == "early":
-        assert all("gdc_wait()" in file.read_text() for file in tmp_path.glob("*.py") if "@triton.jit" in file.read_text())
+        for text in (file.read_text() for file in tmp_path.glob("*.py")):
+            launches, kernels = text.count('_launch["options"])'), text.count("_launch = {")
+            assert text.count("gdc_wait()") == (kernels if launches > 1 else 0)
     process = run_python("triton_compiler.py", tmp_path, architecture, TRITON_CACHE_DIR=str(tmp_path / "cache"))
     assert process.returncode == 0, process.stderr
     results = json.loads(process.stdout)

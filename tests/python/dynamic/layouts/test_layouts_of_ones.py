@@ -116,3 +116,18 @@ def test_a_stride_of_one_that_a_broadcast_makes_orders_others(dynamic):
     for n, m, k in ((16, 16, 16), (5, 3, 7), (2, 9, 4)):
         arguments = torch.randn(n, 1, m).permute(0, 2, 1), torch.randn(1, dtype=torch.float64), torch.randn(k, 1, dtype=torch.float64)
         same(compiled(*arguments), program(*arguments))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("dim", [1, 2, -3, -2])
+def test_stacked_images_of_which_there_is_one(dim, dynamic):
+    """They are no longer in the format of their channels."""
+
+    def program(x):
+        both = torch.stack([x, x * 2], dim)
+        return both, torch.cat([both.abs(), both], dim), torch.cat([both, both], 1) / 2
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for n, m, height in ((4, 3, 1), (31, 12, 1), (1, 3, 1), (3, 6, 1), (1, 1, 1), (2, 3, 4), (1, 3, 4)):
+        x = torch.randn(n, m, height, n).to(memory_format=torch.channels_last)
+        same(compiled(x), program(x))

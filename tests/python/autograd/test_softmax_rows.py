@@ -1,0 +1,51 @@
+"""Softmaxes of halves: the backward pass gets the halves, and the maximum and the sum of each row."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+ROWS, COLUMNS = 40, 8192  # more than a megabyte of single precision
+LABELS = torch.arange(ROWS) * 7 % COLUMNS
+OPERANDS = {
+    "given": lambda x: x,
+    "computed": lambda x: x * 1.7 + x.sin(),
+    "product": lambda x: x[:, :16] @ x[:16],
+}
+FUNCTIONS = {
+    "cross entropy": lambda x: F.cross_entropy(x.float(), LABELS),
+    "softmax": lambda x: (F.softmax(x.float(), -1) * torch.linspace(0, 9, COLUMNS)).sum(),
+    "softmax of columns": lambda x: (F.softmax(x.float(), 0) * torch.linspace(0, 9, ROWS)[:, None]).sum(),
+    "softmax and its logarithm": lambda x: (F.softmax(x.float(), -1) * F.log_softmax(x.float(), -1)).sum(),
+    "masked": lambda x: F.log_softmax(x.float().masked_fill(torch.arange(COLUMNS) % 3 == 0, -torch.inf), -1)[:, 1].sum(),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"wait": False}], ids=["compiled", "interpreted at first"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_softmaxes_of_halves(name, operand, dtype, options):
+    function = lambda x: FUNCTIONS[name](OPERANDS[operand](x))  # noqa: E731
+    x = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(5)).to(dtype).requires_grad_()
+    wide = x.detach().double().requires_grad_()
+    exact = torch.autograd.grad(function(wide), wide)[0]
+    off = []
+    for call in (function, oxyfuel.compile(function, options=options)):
+        result = call(x)
+        gradient = torch.autograd.grad(result, x)[0]
+        assert gradient.dtype == dtype and gradient.stride() == x.stride()
+        off.append((gradient.double() - exact).norm().item())
+    assert off[1] <= 1.1 * off[0] + 1e-3 * exact.norm().item(), off
+
+
+def test_rows_of_any_length_share_a_program():
+    """Forward and backward pass, and the numbers of a row of each length."""
+    compiled = oxyfuel.compile(lambda x: F.cross_entropy(x.float(), torch.zeros(x.shape[0], dtype=torch.int64)), dynamic=True)
+    for rows, columns in ((40, 8192), (33, 9000), (64, 8191), (1, 50000)):
+        x = torch.randn(rows, columns).bfloat16().requires_grad_()
+        gradient = torch.autograd.grad(compiled(x), x)[0]
+        labels = torch.zeros(rows, dtype=torch.int64)
+        expected = torch.autograd.grad(F.cross_entropy(x.float(), labels), x)[0]
+        torch.testing.assert_close(gradient, expected, rtol=2e-2, atol=1e-6)
