@@ -3,11 +3,17 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <tuple>
+
+#include "loop/dropout_threads.h"
+#include "loop/random_bits.h"
 
 namespace oxy::runtime {
 
 namespace {
+
+using at::IntArrayRef;
 
 at::Tensor as_stored(const at::Tensor& self) {
   return self.clone();
@@ -19,15 +25,137 @@ std::tuple<at::Tensor, at::Tensor> softmax_rows(const at::Tensor& self, int64_t 
   return {maxima, at::sum(at::exp(at::sub(wide, maxima)), dim, true)};
 }
 
+// The matrix has a row for each result.
+at::Tensor vector_product(const at::Tensor& row, const at::Tensor& matrix) {
+  return at::mm(row, matrix.t());
+}
+
+// The weight is a window of rows of columns of channels.
+at::Tensor depthwise_convolution(const at::Tensor& input, const at::Tensor& weight, IntArrayRef stride,
+                                 IntArrayRef padding, IntArrayRef dilation, at::MemoryFormat format) {
+  const at::Tensor filters = weight.permute({2, 3, 0, 1});
+  return at::convolution(input, filters, {}, stride, padding, dilation, false, {0, 0}, filters.size(0))
+      .contiguous(format);
+}
+
+// Rows and columns.
+std::array<int64_t, 2> pair_of(IntArrayRef numbers) {
+  return {numbers.front(), numbers.back()};
+}
+
+struct Windows {
+  std::array<int64_t, 2> kernel, stride, padding, dilation;
+  Windows(IntArrayRef sizes, IntArrayRef strides, IntArrayRef paddings, IntArrayRef dilations)
+      : kernel(pair_of(sizes)),
+        stride(pair_of(strides.empty() ? sizes : strides)),
+        padding(pair_of(paddings)),
+        dilation(pair_of(dilations)) {}
+};
+
+// Of each window, its first row (dim -2) or column (-1) in the image, to be broadcast against the pooled image.
+at::Tensor first_of_windows(const at::Tensor& pooled, const Windows& windows, int64_t dim) {
+  const auto d = static_cast<size_t>(dim + 2);
+  const at::Tensor number = at::arange(pooled.size(dim), pooled.options().dtype(at::kLong));
+  const at::Tensor first = at::sub(at::mul(number, windows.stride[d]), windows.padding[d]);
+  return dim == -2 ? first.unsqueeze(-1) : first;
+}
+
+std::tuple<at::Tensor, at::Tensor> max_pool2d_places(const at::Tensor& self, IntArrayRef kernel,
+                                                     IntArrayRef stride, IntArrayRef padding,
+                                                     IntArrayRef dilation, bool ceil_mode) {
+  const Windows windows(kernel, stride, padding, dilation);
+  auto [values, indices] = at::max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode);
+  const int64_t width = self.size(-1);
+  const at::Tensor image_row = at::div(indices, width, "floor"), image_column = at::remainder(indices, width);
+  const auto within = [&](const at::Tensor& place, int64_t dim) {
+    const at::Tensor beyond = at::sub(place, first_of_windows(values, windows, dim));
+    return at::div(beyond, windows.dilation[static_cast<size_t>(dim + 2)], "floor");
+  };
+  const at::Tensor row = within(image_row, -2), column = within(image_column, -1);
+  return {values, at::add(at::mul(row, windows.kernel[1]), column).to(at::kChar)};
+}
+
+at::Tensor max_pool2d_indices(const at::Tensor& places, int64_t width, IntArrayRef kernel,
+                              IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
+  const Windows windows(kernel, stride, padding, dilation);
+  const at::Tensor place = places.to(at::kLong);
+  const auto in_image = [&](const at::Tensor& within, int64_t dim) {
+    return at::add(at::mul(within, windows.dilation[static_cast<size_t>(dim + 2)]),
+                   first_of_windows(places, windows, dim));
+  };
+  const at::Tensor row = in_image(at::div(place, windows.kernel[1], "floor"), -2);
+  const at::Tensor column = in_image(at::remainder(place, windows.kernel[1]), -1);
+  return at::add(at::mul(row, width), column);
+}
+
+at::Tensor max_pool2d_gradient(const at::Tensor& gradient, const at::Tensor& places, IntArrayRef sizes,
+                               IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                               at::MemoryFormat format) {
+  const int64_t pixels = sizes[sizes.size() - 2] * sizes.back();
+  const at::Tensor indices = max_pool2d_indices(places, sizes.back(), kernel, stride, padding, {1, 1});
+  std::vector<int64_t> flat(sizes.begin(), sizes.end() - 2);
+  flat.push_back(pixels);
+  at::Tensor sums = at::zeros(flat, gradient.options());
+  sums.scatter_add_(-1, indices.flatten(-2), gradient.flatten(-2));
+  return sums.view(sizes).contiguous(format);
+}
+
+// The numbers are drawn on the host, one after the other.
+std::tuple<at::Tensor, at::Tensor> philox_dropout(const at::Tensor& input, const at::Tensor& states,
+                                                  int64_t place, double p, int64_t width, int64_t threads,
+                                                  IntArrayRef strides) {
+  const at::Tensor on_host = states.to(at::kCPU).contiguous();
+  const auto* const words = on_host.const_data_ptr<int64_t>();
+  const int64_t count = input.numel();
+  const bool is_wide = input.scalar_type() == at::kDouble;
+  at::Tensor kept = at::empty({count}, at::TensorOptions(at::kBool));
+  auto* const is_kept = kept.mutable_data_ptr<bool>();
+  for (int64_t element = 0; element < count; ++element) {
+    const loop::DropoutPlace where = loop::dropout_place(element, count, width, threads);
+    const float number = loop::philox_uniform(words[0], words[1 + place] + where.counter.constant(),
+                                              where.position.constant());
+    is_kept[element] = is_wide ? number < 1.0 - p : number < static_cast<float>(1.0 - p);
+  }
+  const at::Tensor mask = kept.as_strided(input.sizes(), strides).to(input.device());
+  const double scale = is_wide ? 1.0 / (1.0 - p)
+                               : static_cast<double>(static_cast<float>(1.0 / static_cast<float>(1.0 - p)));
+  return {at::mul(at::mul(input, mask), scale), mask};
+}
+
+template <class Function>
+void add(torch::Library& library, const char* name, const char* schema, Function function) {
+  library.def(schema);
+  library.impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
+}
+
 }  // namespace
 
 void add_interpreted_operators(torch::Library& library) {
-  library.def("as_stored(Tensor self) -> Tensor");
-  library.impl("as_stored",
-               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(as_stored)));
-  library.def("softmax_rows(Tensor self, int dim) -> (Tensor, Tensor)");
-  library.impl("softmax_rows",
-               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(softmax_rows)));
+  add(library, "as_stored", "as_stored(Tensor self) -> Tensor", TORCH_FN(as_stored));
+  add(library, "softmax_rows", "softmax_rows(Tensor self, int dim) -> (Tensor, Tensor)",
+      TORCH_FN(softmax_rows));
+  add(library, "vector_product", "vector_product(Tensor row, Tensor matrix) -> Tensor",
+      TORCH_FN(vector_product));
+  add(library, "depthwise_convolution",
+      "depthwise_convolution(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation, "
+      "MemoryFormat memory_format) -> Tensor",
+      TORCH_FN(depthwise_convolution));
+  add(library, "max_pool2d_places",
+      "max_pool2d_places(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool "
+      "ceil_mode) -> (Tensor, Tensor)",
+      TORCH_FN(max_pool2d_places));
+  add(library, "max_pool2d_indices",
+      "max_pool2d_indices(Tensor places, SymInt width, int[] kernel_size, int[] stride, int[] padding, "
+      "int[] dilation) -> Tensor",
+      TORCH_FN(max_pool2d_indices));
+  add(library, "max_pool2d_gradient",
+      "max_pool2d_gradient(Tensor grad_output, Tensor places, SymInt[] sizes, int[] kernel_size, int[] "
+      "stride, int[] padding, MemoryFormat memory_format) -> Tensor",
+      TORCH_FN(max_pool2d_gradient));
+  add(library, "philox_dropout",
+      "philox_dropout(Tensor input, Tensor states, int place, float p, int width, int threads, SymInt[] "
+      "strides) -> (Tensor, Tensor)",
+      TORCH_FN(philox_dropout));
 }
 
 }  // namespace oxy::runtime
