@@ -9,6 +9,13 @@ namespace oxy::ops::decompositions {
 using graph::Argument;
 using graph::ValueRef;
 
+// Whether an element is above the threshold is all that a backward pass needs of it.
+std::vector<ValueRef> threshold_backward(Composer& c) {
+  // (grad_output, self, threshold)
+  const ValueRef is_cut = c.call("aten::le.Scalar", {c.arg(1), c.arg(2)});
+  return {c.call("aten::masked_fill.Scalar", {c.arg(0), is_cut, 0.0})};
+}
+
 std::vector<ValueRef> leaky_relu_backward(Composer& c) {
   // (grad_output, self, negative_slope, self_is_result): the sign of the result is that of the input, too
   const ValueRef scaled = c.call("aten::mul.Tensor", {c.arg(0), c.real(2)});

@@ -790,6 +790,7 @@ Family pointwise_operators() {
       {.name = "aten::threshold_backward",
        .schema = "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
        .shape = shapes::gradient_of_saved,
+       .decompose = composed(decompositions::threshold_backward),
        .lower = lowerings::formula({0, 1, 2}, lowerings::formulas::threshold_backward, 2)},
       {.name = "aten::leaky_relu_backward",
        .schema = "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool "

@@ -12,26 +12,38 @@ namespace {
 
 constexpr int64_t kLeastBytes = 1 << 20;  // of a result: fewer stay in a cache
 
-// The operand before it was widened. kNoValue if it was not, if the result is small, or laid out otherwise.
+// The operand before it was widened, perhaps with other sizes. kNoValue if it was not, if the result is
+// small, or where the elements are not in the order of the result's in memory.
 ValueId narrow_operand(const Graph& graph, const Node& node, const TensorMeta& result) {
+  const auto is_plain = [&](ValueId id) { return is_contiguous(graph.meta(id)); };
+  if (!is_contiguous(result)) return graph::kNoValue;
   ValueId operand = tensor_argument(node, 0);
-  const Node* const made = producer(graph, operand);
-  if (made != nullptr && made->op == op::to_copy()) operand = tensor_argument(*made, 0);
+  bool is_converted = false;
+  for (;;) {
+    const Node* const made = is_plain(operand) ? producer(graph, operand) : nullptr;
+    const bool converts = made != nullptr && made->op == op::to_copy() && !is_converted;
+    const bool reshapes = made != nullptr && ops::traits_of(*made->op).movement == ops::Movement::Reshape;
+    if (!converts && !reshapes) break;
+    is_converted = is_converted || converts;
+    operand = tensor_argument(*made, 0);
+  }
   const TensorMeta& meta = graph.meta(operand);
   const auto bytes = static_cast<int64_t>(item_size(result.dtype));
   const bool is_widened = is_floating(meta.dtype) && item_size(meta.dtype) < item_size(result.dtype) &&
-                          meta.device == result.device && meta.strides == result.strides;
+                          meta.device == result.device && is_plain(operand);
   return is_widened && sym::estimate(element_count(result)) * bytes >= kLeastBytes ? operand
                                                                                    : graph::kNoValue;
 }
 
 // The operand as memory holds it, which is what the backward pass reads, in the type of the result.
-ValueRef widened(ops::Composer& c, ValueId narrow, DType type) {
+ValueRef widened(ops::Composer& c, ValueId narrow, const TensorMeta& result) {
   const Node* const made = c.producer(ValueRef{narrow});
-  if (made != nullptr && ops::entry_of(*made->op).lower)
-    return c.convert(c.call(op::as_stored(), {ValueRef{narrow}}), type);
-  const auto operand = std::get<ValueRef>(c.arg(0));
-  return c.meta(operand).dtype == type ? operand : c.convert(operand, type);
+  ValueRef operand = std::get<ValueRef>(c.arg(0));
+  if (made != nullptr && ops::entry_of(*made->op).lower) {
+    operand = c.call(op::as_stored(), {ValueRef{narrow}});
+    if (c.meta(operand).sizes != result.sizes) operand = c.call(op::view(), {operand, result.sizes});
+  }
+  return c.meta(operand).dtype == result.dtype ? operand : c.convert(operand, result.dtype);
 }
 
 }  // namespace
@@ -44,7 +56,7 @@ Graph separate_softmax_rows(const Graph& graph) {
     const ValueId narrow = narrow_operand(site.graph, site.node, result);
     if (narrow == graph::kNoValue) return std::nullopt;
     ops::Composer c(site.graph, site.node);
-    const ValueRef wide = widened(c, narrow, result.dtype);
+    const ValueRef wide = widened(c, narrow, result);
     const std::vector<ValueRef> of_row = c.call_many(op::softmax_rows(), {wide, site.node.args.at(1)});
     const ValueRef below = c.call(op::sub(), {wide, of_row[0]});
     const ValueRef value = rows == ops::Rows::Softmax

@@ -49,3 +49,23 @@ def test_rows_of_any_length_share_a_program():
         labels = torch.zeros(rows, dtype=torch.int64)
         expected = torch.autograd.grad(F.cross_entropy(x.float(), labels), x)[0]
         torch.testing.assert_close(gradient, expected, rtol=2e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize("shift", ["shifted", "flat"])
+def test_logits_of_a_language_model(shift):
+    """The logits are reshaped between their conversion and the loss, and returned: a write to them changes no gradient."""
+
+    def program(x, w):
+        logits = x @ w
+        wide = logits.float()
+        wide, labels = (wide[:, :-1], LABELS[:38]) if shift == "shifted" else (wide, LABELS)
+        return F.cross_entropy(wide.reshape(-1, COLUMNS), labels), logits
+
+    x, w = torch.randn(2, 20, 32).bfloat16().requires_grad_(), torch.randn(32, COLUMNS).bfloat16().requires_grad_()
+    results = []
+    for call in (program, oxyfuel.compile(program)):
+        loss, logits = call(x, w)
+        logits.data.zero_()
+        results.append(torch.autograd.grad(loss, (x, w)))
+    for expected, found in zip(*results):
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=1e-4)
