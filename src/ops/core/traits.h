@@ -147,9 +147,9 @@ struct Traits {
   bool compares_in_default_dtype = false;
   bool writes_bool_only = false;                    // an out= tensor of another type is refused
   HostOperands host_operands = HostOperands::None;  // the registry sets it for families as a whole
-  // The place of an operand from which a statistic of the forward pass is subtracted. It is to be what that
-  // statistic is of, with the digits that memory holds.
-  int centred = -1;
+  // The place of an operand whose statistics, made in the forward pass, are other operands. It is to be what
+  // these are of, with the digits that memory holds.
+  int statistics_of = -1;
   bool draws_by_layout = false;  // other numbers come to a tensor that is not contiguous
 
   TypeCheck type_check = TypeCheck::TryOut;

@@ -131,9 +131,7 @@ void layer_norm(LoweringContext& context, const Node& node) {
 
 void rms_norm(LoweringContext& context, const Node& node) {
   // (input, normalized_shape, weight, eps)
-  Tensor x = context.operand(node, 0);
-  require_floating(node, x);
-  context.realise_unless_cheap(x);  // it is read twice
+  const Tensor x = normalised_operand(context, node);
   const DType type = compute_dtype(x.dtype);
   const double eps = !is_none(node, 3)        ? real(node, 3)
                      : type == DType::Float64 ? std::numeric_limits<double>::epsilon()

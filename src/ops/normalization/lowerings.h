@@ -16,7 +16,7 @@ void batch_norm(LoweringContext& context,
 void batch_norm_no_training(LoweringContext& context, const graph::Node& node);
 void softmax(LoweringContext& context, const graph::Node& node);
 void log_softmax(LoweringContext& context, const graph::Node& node);
-void safe_softmax(LoweringContext& context, const graph::Node& node);
-void softmax_rows(LoweringContext& context, const graph::Node& node);  // 0 where all of a row is -inf
+void safe_softmax(LoweringContext& context, const graph::Node& node);  // 0 where all of a row is -inf
+void softmax_rows(LoweringContext& context, const graph::Node& node);
 
 }  // namespace oxy::ops::lowerings

@@ -20,7 +20,7 @@ Family normalization_operators() {
        .shape = shapes::layer_norm_backward,
        .decompose = composed(decompositions::layer_norm_backward),
        .has_result = output_mask,
-       .traits = {.centred = 1}},
+       .traits = {.statistics_of = 1}},
       {.name = "aten::_fused_rms_norm",
        .schema = "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> "
                  "(Tensor, Tensor)",
@@ -31,7 +31,8 @@ Family normalization_operators() {
                  "Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
        .shape = shapes::rms_norm_backward,
        .decompose = composed(decompositions::rms_norm_backward),
-       .has_result = output_mask},
+       .has_result = output_mask,
+       .traits = {.statistics_of = 1}},
       {.name = "aten::native_batch_norm",
        .schema = "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
                  "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -83,7 +84,7 @@ Family normalization_operators() {
        .shape = shapes::batch_norm_backward,
        .decompose = composed(decompositions::batch_norm_backward),
        .has_result = output_mask,
-       .traits = {.centred = 1}},
+       .traits = {.statistics_of = 1}},
       {.name = "aten::native_group_norm",
        .schema = "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "
                  "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
@@ -96,7 +97,7 @@ Family normalization_operators() {
        .shape = shapes::group_norm_backward,
        .decompose = composed(decompositions::group_norm_backward),
        .has_result = output_mask,
-       .traits = {.layouts = Layouts::Alike, .needs_first_result = true, .centred = 1}},
+       .traits = {.layouts = Layouts::Alike, .needs_first_result = true, .statistics_of = 1}},
       {.name = "aten::_softmax",
        .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
        .shape = shapes::softmax,

@@ -11,7 +11,8 @@ using graph::ValueRef;
 
 // Whether an element is above the threshold is all that a backward pass needs of it.
 std::vector<ValueRef> threshold_backward(Composer& c) {
-  // (grad_output, self, threshold)
+  // (grad_output, self, threshold): eager compares with the number itself, which a half may not hold
+  if (c.real(2) != 0.0) throw Unsupported("a threshold other than 0");
   const ValueRef is_cut = c.call("aten::le.Scalar", {c.arg(1), c.arg(2)});
   return {c.call("aten::masked_fill.Scalar", {c.arg(0), is_cut, 0.0})};
 }

@@ -61,7 +61,7 @@ Family pointwise_operators() {
        .schema = "oxyfuel::as_stored(Tensor self) -> Tensor",
        .shape = shapes::unary,
        .lower = lowerings::as_stored,
-       .traits = {.centred = 0}},
+       .traits = {.statistics_of = 0}},
       {.name = "aten::_conj_physical",
        .schema = "aten::_conj_physical(Tensor self) -> Tensor",
        .shape = shapes::unary},

@@ -9,7 +9,6 @@
 #include "ops/core/composer.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/simplification/dead_code.h"
-#include "passes/training/rounded_values.h"
 #include "passes/training/saved_values.h"
 
 namespace oxy::passes {
@@ -204,47 +203,24 @@ class Partitioner {
     graph = remove_dead_code(graph);
   }
 
-  // Saved values that a kernel of the forward pass makes, and that others of its nodes read as they are
-  // stored.
-  IdVector<ValueId, bool> rounded_in_forward() const {
-    const IdVector<ValueId, bool> is_rounded = rounded_values(result_.backward);
-    IdVector<ValueId, bool> result(joint_.values.size());
-    for (size_t i = 0; i < saved_.size(); ++i) {
-      const Node* made = producer(joint_, saved_[i]);
-      result[saved_[i]] = is_rounded[result_.backward.inputs[i]] && made != nullptr &&
-                          ops::entry_of(*made->op).lower != nullptr;
-    }
-    return result;
-  }
-
   void build_forward() {
     Graph graph;
     graph.locations = joint_.locations;
-    const IdVector<ValueId, bool> is_rounded = rounded_in_forward();
     IdVector<ValueId, ValueId> map(joint_.values.size(), kNoValue);
     for (size_t i = 0; i < roles_.forward_inputs; ++i)
       map[joint_.inputs[i]] = graph.add_input(joint_.meta(joint_.inputs[i]));
     for (const graph::Constant& constant : joint_.constants)
       map[constant.value] = graph.add_constant(joint_.meta(constant.value), constant.handle);
-    IdVector<ValueId, ValueId> given = map;  // as the caller gets it
-    for (const Node& node : joint_.nodes) {
-      if (depends_on_tangent(node)) continue;
-      append_with_needs(joint_, node, graph, map);
-      for (const ValueId id : node.outputs) {
-        if (id == kNoValue) continue;
-        given[id] = map[id];
-        if (is_rounded[id])
-          map[id] = ops::Composer(graph, node).call(op::as_stored(), {graph::ValueRef{map[id]}}).id;
-      }
-    }
+    for (const Node& node : joint_.nodes)
+      if (!depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
     for (size_t i = 0; i < roles_.forward_outputs; ++i) {
       graph::Output output = joint_.outputs[i];
-      output.value = given[output.value];
+      output.value = map[output.value];
       graph.outputs.push_back(output);
     }
-    for (const ValueId id : extra_) graph.outputs.push_back({.value = given[id]});
+    for (const ValueId id : extra_) graph.outputs.push_back({.value = map[id]});
     for (const graph::Mutation& mutation : joint_.mutations)
-      graph.mutations.push_back({mutation.input, given[mutation.value], mutation.is_seen});
+      graph.mutations.push_back({mutation.input, map[mutation.value], mutation.is_seen});
     result_.forward = remove_dead_code(graph);
   }
 

@@ -21,6 +21,10 @@ namespace {
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
 
+// The share of its bytes, as a divisor, that price_of_rows() says. Fewer bytes stay in a cache.
+constexpr int64_t kPriceOfRows = 4;
+constexpr int64_t kLeastBytesOfRows = 1 << 20;
+
 // The cost of what the partition cannot save: a tensor of its own that is not dense. It is chosen only where
 // nothing else will do.
 constexpr int64_t kLastResort = int64_t{1} << 48;
@@ -44,7 +48,7 @@ class Chooser {
         for (const ValueId id : graph.nodes[i].outputs)
           if (id != kNoValue) is_early_[id] = true;
     if (!pass.is_read_itself.empty()) find_stand_ins();
-    find_compared();
+    find_exact();
     find_written_in_both();
   }
 
@@ -69,29 +73,38 @@ class Chooser {
   }
 
  private:
-  // Floating point numbers that the backward pass asks to be equal to others, as the gradient of a maximum
-  // does. Computed again they may differ in the last bit, and then none of them is the maximum.
-  void find_compared() {
-    is_compared_ = IdVector<ValueId, bool>(graph_.values.size());
+  // Floating point numbers that the backward pass needs to the last bit, which they may not have if they are
+  // computed again:
+  // - those that it asks to be equal to others, as the gradient of a maximum does: none of them would be the
+  //   maximum;
+  // - halves from which a statistic of theirs is subtracted. In the forward pass they are made of numbers
+  // with
+  //   more digits than those have that are saved. What is left of the difference may be all that there is.
+  void find_exact() {
+    is_exact_ = IdVector<ValueId, bool>(graph_.values.size());
     for (const NodeId i : graph_.nodes.ids() | std::views::reverse) {
       const Node& node = graph_.nodes[i];
-      const ops::Counting counting = ops::traits_of(*node.op).counting;
-      const bool compares =
-          !pass_.is_forward[i] && (counting == ops::Counting::Equal || counting == ops::Counting::NotEqual);
-      const bool is_view = node.op->is_view() && std::ranges::any_of(node.outputs, [&](ValueId id) {
-                             return id != kNoValue && is_compared_[id];
-                           });
+      const ops::Traits& traits = ops::traits_of(*node.op);
+      const bool compares = !pass_.is_forward[i] && (traits.counting == ops::Counting::Equal ||
+                                                     traits.counting == ops::Counting::NotEqual);
+      const bool is_view = node.op->is_view() && has_any(node, is_exact_);
+      const ValueId measured = traits.statistics_of >= 0
+                                   ? tensor_argument(node, static_cast<size_t>(traits.statistics_of))
+                                   : kNoValue;
       graph::for_each_input(node, [&](ValueId id) {
-        const bool is_number = is_floating(graph_.meta(id).dtype) && !stands_in(id);
-        is_compared_[id] = is_compared_[id] || ((compares || is_view) && is_number);
+        const DType type = graph_.meta(id).dtype;
+        const bool is_measured = id == measured && item_size(type) < item_size(DType::Float32);
+        if (is_floating(type) && !stands_in(id) && (compares || is_view || is_measured))
+          is_exact_[id] = true;
       });
     }
   }
 
-  bool has_compared(const Node& node) const {
-    return !node.op->is_view() &&
-           std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && is_compared_[id]; });
+  static bool has_any(const Node& node, const IdVector<ValueId, bool>& values) {
+    return std::ranges::any_of(node.outputs, [&](ValueId id) { return id != kNoValue && values[id]; });
   }
+
+  bool has_exact(const Node& node) const { return !node.op->is_view() && has_any(node, is_exact_); }
 
   bool is_written_in_both(const Node& node) const {
     return !node.op->is_view() && std::ranges::any_of(node.outputs, [&](ValueId id) {
@@ -102,8 +115,8 @@ class Chooser {
   // Whether the backward pass may compute a node of the forward pass again, as long as work has no price.
   bool may_recompute(NodeId i) const {
     const Node& node = graph_.nodes[i];
-    return !is_made_once(i) && !has_compared(node) && is_same_of_copy(node) &&
-           (is_recomputable(node) || has_stand_in(node));
+    return !is_made_once(i) && !has_exact(node) && is_same_of_copy(node) &&
+           (is_recomputable(node) || has_stand_in(node) || price_of_rows(node));
   }
 
   // Whether the node gives the same for a copy of its argument. An argument that nobody holds is saved as a
@@ -122,6 +135,19 @@ class Chooser {
     return is_non_overlapping_and_dense(own) && (counts_from_argument || own.storage_offset == Expr(0)) &&
            sym::known_less_equal(own.storage_offset, view.storage_offset) &&
            sym::known_less_equal(reached, element_count(own));
+  }
+
+  // What computing the node again is worth, in bytes, if it is cheap from halves and has many: its
+  // instructions, and that rows which do not fit in registers are read twice.
+  std::optional<int64_t> price_of_rows(const Node& node) const {
+    if (ops::traits_of(*node.op).rows == ops::Rows::None) return std::nullopt;
+    ValueId operand = tensor_argument(node, 0);
+    const Node* made = producer(graph_, operand);
+    if (made != nullptr && made->op == op::to_copy()) operand = tensor_argument(*made, 0);
+    const ValueId result = node.outputs.front();
+    if (item_size(graph_.meta(operand).dtype) >= item_size(graph_.meta(result).dtype)) return std::nullopt;
+    if (bytes(result) < kLeastBytesOfRows) return std::nullopt;
+    return bytes(result) / kPriceOfRows;
   }
 
   void find_written_in_both() {
@@ -217,19 +243,22 @@ class Chooser {
         graph::for_each_input(node, is_read_late);
         continue;
       }
-      const bool once = is_made_once(i) || has_compared(node) || !is_same_of_copy(node);
+      const bool once = is_made_once(i) || has_exact(node) || !is_same_of_copy(node);
       const bool recomputable = may_recompute(i) && (price || !is_written_in_both(node));
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         can_be_saved_at(id, is_recomputed_view(node));
         const CheckpointRole role = checkpoints_[id];
-        const bool is_free = recomputable || role == CheckpointRole::Interior;
+        const std::optional<int64_t> of_rows = recomputable ? price_of_rows(node) : std::nullopt;
+        const bool is_free = (recomputable && !of_rows) || role == CheckpointRole::Interior;
         if (role == CheckpointRole::Result || (is_read_itself(id) && !is_recomputed_view(node)) ||
-            (!is_free && (!price || once || has_effect(node)))) {
+            (!is_free && !of_rows && (!price || once || has_effect(node)))) {
           network.add_edge(source, entrance(id), FlowNetwork::kUnbounded);
           continue;
         }
-        if (!is_free) network.add_edge(source, entrance(id), static_cast<int64_t>(*price * work(node)));
+        if (!is_free)
+          network.add_edge(source, entrance(id),
+                           of_rows ? *of_rows : static_cast<int64_t>(*price * work(node)));
         graph::for_each_input(node, [&](ValueId argument) {
           if (is_early_[argument]) network.add_edge(exit(argument), entrance(id), FlowNetwork::kUnbounded);
         });
@@ -249,7 +278,7 @@ class Chooser {
   IdVector<ValueId, bool> is_early_;   // made in the forward pass, and no constant
   IdVector<ValueId, bool> stands_in_;  // not saved, as a value that is read itself is behind it
   IdVector<ValueId, bool> written_in_both_;
-  IdVector<ValueId, bool> is_compared_;
+  IdVector<ValueId, bool> is_exact_;
   IdVector<ValueId, CheckpointRole> checkpoints_;
 };
 

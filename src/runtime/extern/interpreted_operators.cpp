@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <cmath>
 #include <tuple>
+#include <vector>
 
 #include "loop/dropout_threads.h"
 #include "loop/random_bits.h"
@@ -21,6 +23,10 @@ at::Tensor as_stored(const at::Tensor& self) {
 
 std::tuple<at::Tensor, at::Tensor> softmax_rows(const at::Tensor& self, int64_t dim) {
   const at::Tensor wide = at::isReducedFloatingType(self.scalar_type()) ? self.to(at::kFloat) : self;
+  if (wide.size(dim) == 0) {
+    const at::Tensor none = at::sum(wide, dim, true);  // zeros, if there are rows
+    return {at::full_like(none, -INFINITY), none};
+  }
   const at::Tensor maxima = at::amax(wide, dim, true);
   return {maxima, at::sum(at::exp(at::sub(wide, maxima)), dim, true)};
 }
@@ -52,7 +58,8 @@ struct Windows {
         dilation(pair_of(dilations)) {}
 };
 
-// Of each window, its first row (dim -2) or column (-1) in the image, to be broadcast against the pooled image.
+// Of each window, its first row (dim -2) or column (-1) in the image, to be broadcast against the pooled
+// image.
 at::Tensor first_of_windows(const at::Tensor& pooled, const Windows& windows, int64_t dim) {
   const auto d = static_cast<size_t>(dim + 2);
   const at::Tensor number = at::arange(pooled.size(dim), pooled.options().dtype(at::kLong));
@@ -75,8 +82,8 @@ std::tuple<at::Tensor, at::Tensor> max_pool2d_places(const at::Tensor& self, Int
   return {values, at::add(at::mul(row, windows.kernel[1]), column).to(at::kChar)};
 }
 
-at::Tensor max_pool2d_indices(const at::Tensor& places, int64_t width, IntArrayRef kernel,
-                              IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
+at::Tensor max_pool2d_indices(const at::Tensor& places, int64_t width, IntArrayRef kernel, IntArrayRef stride,
+                              IntArrayRef padding, IntArrayRef dilation) {
   const Windows windows(kernel, stride, padding, dilation);
   const at::Tensor place = places.to(at::kLong);
   const auto in_image = [&](const at::Tensor& within, int64_t dim) {
@@ -117,8 +124,8 @@ std::tuple<at::Tensor, at::Tensor> philox_dropout(const at::Tensor& input, const
     is_kept[element] = is_wide ? number < 1.0 - p : number < static_cast<float>(1.0 - p);
   }
   const at::Tensor mask = kept.as_strided(input.sizes(), strides).to(input.device());
-  const double scale = is_wide ? 1.0 / (1.0 - p)
-                               : static_cast<double>(static_cast<float>(1.0 / static_cast<float>(1.0 - p)));
+  const double scale =
+      is_wide ? 1.0 / (1.0 - p) : static_cast<double>(static_cast<float>(1.0 / static_cast<float>(1.0 - p)));
   return {at::mul(at::mul(input, mask), scale), mask};
 }
 

@@ -12,6 +12,7 @@ OPERANDS = {
     "given": lambda x: x,
     "computed": lambda x: x * 1.7 + x.sin(),
     "product": lambda x: x[:, :16] @ x[:16],
+    "large, of a root": lambda x: (x * x * 50 + x.abs() * 3).sqrt() * 30,
 }
 FUNCTIONS = {
     "cross entropy": lambda x: F.cross_entropy(x.float(), LABELS),
@@ -69,3 +70,30 @@ def test_logits_of_a_language_model(shift):
         results.append(torch.autograd.grad(loss, (x, w)))
     for expected, found in zip(*results):
         torch.testing.assert_close(found, expected, rtol=2e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_rows_of_computed_sizes(dynamic):
+    """The sizes of what is normalised are written in other ways than those of its result."""
+    programs = [
+        lambda q: F.softmax((q * 2).view(q.shape[0], -1, 2, q.shape[2] // 2).float(), -1),
+        lambda q: F.log_softmax(q.view(q.shape[0], -1, 2, q.shape[2] // 2).float(), -1),
+        lambda q: F.softmax(q.view(-1, q.shape[2] // 4).float(), 0),
+    ]
+    for program in programs:
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic)
+        for sizes in ((40, 30, 512), (41, 31, 512), (2, 300, 1024)):
+            q = torch.randn(sizes).bfloat16().requires_grad_()
+            gradients = [torch.autograd.grad(f(q).square().sum(), q)[0] for f in (program, compiled)]
+            torch.testing.assert_close(*gradients, rtol=5e-2, atol=1e-3)
+        assert oxyfuel.metrics()["calls_eager"] == 0
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, -0.7, 1 / 3])
+def test_thresholds_that_halves_do_not_hold(threshold):
+    for dtype in (torch.bfloat16, torch.float16):
+        near = torch.tensor(threshold, dtype=dtype)
+        x = torch.stack([near, near * 1.01, near * 0.99, near + 1, near - 1]).requires_grad_()
+        function = lambda x: F.threshold(x * 1, threshold, 0.0)  # noqa: E731
+        assert torch.equal(*(torch.autograd.grad(f(x).sum(), x)[0] for f in (function, oxyfuel.compile(function))))
