@@ -145,11 +145,6 @@ const OperatorSchema* to_copy() {
   return schema;
 }
 
-const OperatorSchema* as_stored() {
-  static const OperatorSchema* const schema = intern_schema("oxyfuel::as_stored(Tensor self) -> Tensor");
-  return schema;
-}
-
 const OperatorSchema* softmax_rows() {
   static const OperatorSchema* const schema =
       intern_schema("oxyfuel::softmax_rows(Tensor self, int dim) -> (Tensor, Tensor)");

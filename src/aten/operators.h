@@ -35,10 +35,8 @@ const OperatorSchema* clone();        // (self, memory_format)
 const OperatorSchema* flip();         // (self, dims)
 const OperatorSchema* unsafe_view();  // (self, size)
 const OperatorSchema* copy();         // (self, src, non_blocking)
-const OperatorSchema* to_copy();    // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
-const OperatorSchema* as_stored();  // oxyfuel::as_stored: (self), in the type's own precision
-// oxyfuel::softmax_rows: (self, dim) to the maxima of rows and the sums of exponentials of what is below
-// them.
+const OperatorSchema* to_copy();  // (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
+// oxyfuel::softmax_rows: (self, dim) to the maximum m of each row and the sum of exp(element - m).
 const OperatorSchema* softmax_rows();
 const OperatorSchema* full();          // (size, fill_value, dtype, layout, device, pin_memory)
 const OperatorSchema* cat();           // (tensors, dim)

@@ -212,7 +212,7 @@ void batch_norm_no_training(LoweringContext& context, const Node& node) {
 
 namespace {
 
-// The maxima of rows, and the sums of the exponentials of what elements are above those.
+// The maximum m of each row, and the sum of exp(element - m).
 std::vector<Tensor> maxima_and_sums(LoweringContext& context, const Node& node, const Tensor& x, DType type) {
   if (!is_floating(x.dtype)) not_lowered(node, "elements that are not floating");
   std::vector<int64_t> dims;

@@ -13,11 +13,10 @@ Metas max_pool_gradient(const ShapeContext& context);      // (grad_output, plac
 Metas average_pool(const ShapeContext& context);           // (self, kernel, stride, padding, ceil_mode, ...)
 Metas adaptive_average_pool(const ShapeContext& context);  // (self, output_size)
 Metas adaptive_max_pool(const ShapeContext& context);
-Metas upsample(const ShapeContext& context);       // (self, output_size, ...)
-Metas pool_backward(const ShapeContext& context);  // (grad_output, self, ...): self's shape
-Metas adaptive_pool_backward(
-    const ShapeContext& context);                      // (grad_output, self), which eager refuses if empty
-Metas upsample_backward(const ShapeContext& context);  // (grad_output, output_size, input_size, ...)
+Metas upsample(const ShapeContext& context);                // (self, output_size, ...)
+Metas pool_backward(const ShapeContext& context);           // (grad_output, self, ...): self's shape
+Metas adaptive_pool_backward(const ShapeContext& context);  // (grad_output, self)
+Metas upsample_backward(const ShapeContext& context);       // (grad_output, output_size, input_size, ...)
 Metas contiguous_upsample_backward(const ShapeContext& context);
 Metas grid_sample(const ShapeContext& context);  // (input, grid, ...)
 Metas grid_sample_backward(const ShapeContext& context);
