@@ -1,5 +1,7 @@
 #include "trace/session/known_values.h"
 
+#include <c10/util/Exception.h>
+
 #include <vector>
 
 #include "runtime/execution/interpreter.h"
@@ -56,7 +58,12 @@ std::optional<at::Tensor> known_value(Session& session, graph::ValueId value) {
   for (const graph::NodeId n : slice->nodes) {
     const graph::Node& node = graph.nodes[n];
     if (known.calculated.contains(node.outputs.at(0))) continue;
-    const std::vector<at::Tensor> results = runtime::run_node(specialised(session, node), lookup);
+    std::vector<at::Tensor> results;
+    try {
+      results = runtime::run_node(specialised(session, node), lookup);
+    } catch (const c10::Error&) {
+      return std::nullopt;  // the program meets the error where it runs the operator
+    }
     for (size_t i = 0; i < results.size(); ++i)
       if (node.outputs[i] != graph::kNoValue) known.calculated.emplace(node.outputs[i], results[i]);
   }

@@ -511,3 +511,21 @@ def test_items_of_tensors_that_a_number_fills(made, dynamic):
     for n in (2, 1000, 0, 3, 1):
         x = torch.ones(2)
         same(compiled(n, x), function(n, x))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_elements_of_what_an_operator_refuses(dynamic):
+    """The elements are asked for while the program is recorded. The error is the operator's."""
+    programs = [
+        lambda x: torch.tensor(x.mul(2).as_strided((40,), (1,)).tolist()),
+        lambda x: x.mul(2).as_strided((40,), (1,)).sum().item() + x,
+        lambda x: torch.ones(x.add(1).index_select(0, torch.tensor([5])).tolist()),
+    ]
+    for program in programs:
+        oxyfuel.reset()
+        errors = []
+        for function in (program, oxyfuel.compile(program, dynamic=dynamic)):
+            with pytest.raises((RuntimeError, IndexError)) as raised:
+                function(torch.ones(1, dtype=torch.int64))
+            errors.append((raised.type, str(raised.value)))
+        assert errors[0] == errors[1]
