@@ -121,8 +121,7 @@ class NarrowDraws(TorchDispatchMode):
 
 
 class MovedSteps(TorchDispatchMode):
-    """Eager whose results of half precision are larger or smaller by a bit, where they were rounded: all elements of one in the
-    same direction."""
+    """Eager whose results are larger or smaller by a bit, where they were rounded: all elements of one in the same direction."""
 
     def __init__(self, seed):
         super().__init__()
@@ -133,26 +132,26 @@ class MovedSteps(TorchDispatchMode):
         made = operator(*args, **kwargs)
         given = {t.untyped_storage().data_ptr() for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
         results = [t for t in pytree.tree_leaves(made) if isinstance(t, torch.Tensor)]
-        if not any(t.dtype in HALVES and t.numel() for t in results) or any(t.untyped_storage().data_ptr() in given for t in results):
+        if not any(t.dtype in NARROW and t.numel() for t in results) or any(t.untyped_storage().data_ptr() in given for t in results):
             return made
         try:
             exact = [t for t in pytree.tree_leaves(operator(*_widened(args), **_widened(kwargs))) if isinstance(t, torch.Tensor)]
         except (RuntimeError, NotImplementedError):
             return made
         for result, wide in zip(results, exact):
-            if result.dtype in HALVES and result.shape == wide.shape and not torch.equal(result.double().nan_to_num(), wide.double().nan_to_num()):
+            if result.dtype in NARROW and result.shape == wide.shape and not torch.equal(result.double().nan_to_num(), wide.double().nan_to_num()):
                 result.mul_(1 + 0.75 * torch.finfo(result.dtype).eps * self.chance.choice((-1, 0, 1)))
         return made
 
 
-HALVES = (torch.float16, torch.bfloat16)
+NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
 def _widened(tree):
     def wide(leaf):
         if isinstance(leaf, torch.Tensor):
             return leaf.double() if leaf.dtype.is_floating_point else leaf
-        return torch.float64 if leaf in HALVES else leaf
+        return torch.float64 if leaf in NARROW else leaf
 
     return pytree.tree_map(wide, tree)
 

@@ -206,8 +206,8 @@ def _with_moved_inputs(program, call, trial, draws=contextlib.nullcontext):
 
 
 def _with_moved_steps(program, call, trial, draws=contextlib.nullcontext):
-    """The call in eager with each half precision result moved by a bit, and in float64. Where all elements are the same, as
-    behind a logical operator, all of them round in one direction, and eager's sum may be right by chance."""
+    """The call in eager with each rounded result moved by a bit, and in float64. Where all elements are the same, as behind a
+    logical operator, all of them round in one direction, and eager's sum may be right by chance."""
     with eager_kernels.MovedSteps(trial):
         moved = _observed_or_none(program, load(program), call)
     return moved, _in_float64(program, call, draws=draws)

@@ -121,8 +121,11 @@ Metas convolution(const ShapeContext& context) {
   std::vector<Expr> sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
   for (size_t d = 0; d < spatial; ++d) {
     const Expr& size = input.sizes[d + 2];
-    if (!context.less(0, size) || !context.less(0, weight.sizes[d + 2]))
-      not_covered(context, "an image or a kernel without elements");
+    if (!context.less(0, size)) {
+      if (context.equal(input.sizes[0], 0)) not_covered(context, "no images, which have no elements");
+      refused_by_eager(context, "an image without elements");
+    }
+    if (!context.less(0, weight.sizes[d + 2])) not_covered(context, "a kernel without elements");
     const Expr stride = item(context, 3, d, spatial);
     const Expr padding = item(context, 4, d, spatial) * 2;
     const Expr reach = item(context, 5, d, spatial) * (weight.sizes[d + 2] - 1);

@@ -88,7 +88,7 @@ Program lower(const graph::Graph& graph, const LoweringOptions& options) {
     }
     if (!lowered)
       context.extern_call(node, !beside && ops::traits_of(*node.op).fills_given_results,
-                          ops::raises_on_data(graph, node));
+                          ops::may_raise(graph, node));
     for (graph::ValueId id : node.outputs)
       check(id == graph::kNoValue || context.uses(id) == 0 || context.is_set(id),
             fmt::format("the lowering of {} left a used output unset", node.op->name));

@@ -115,6 +115,14 @@ bool raises_on_data(const graph::Graph& graph, const graph::Node& node) {
   return has_integers;
 }
 
+bool may_raise(const graph::Graph& graph, const graph::Node& node) {
+  if (node.op->is_view() && traits_of(*node.op).addresses_storage()) {
+    const graph::ValueId whole = std::get<graph::ValueRef>(node.args.at(0)).id;
+    return !lies_between(graph.meta(node.outputs.at(0)), graph.meta(whole));
+  }
+  return raises_on_data(graph, node);
+}
+
 void intern_schemas() {
   for (const OperatorEntry* entry : all()) schema_of(*entry);
 }

@@ -213,12 +213,6 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes) 
   return meta;
 }
 
-bool may_raise(const Graph& graph, const Node& node) {
-  if (node.op->is_view() && ops::traits_of(*node.op).addresses_storage())
-    return !lies_between(graph.meta(node.outputs.at(0)), graph.meta(tensor_argument(node, 0)));
-  return ops::raises_on_data(graph, node);
-}
-
 bool has_effect(const Node& node) {
   const OperatorSchema& op = *node.op;
   return draws_numbers(op, node.args) || op.is_mutating() || is_opaque(op) || node.outputs.empty() ||

@@ -99,8 +99,6 @@ TensorMeta contiguous_meta(DType dtype, Device device, std::vector<Expr> sizes);
 // numbers (eager advances the generator), writes, returns no tensor, or belongs to a library whose operators
 // may have effects that their schema does not show.
 bool has_effect(const Node& node);
-// Whether it may raise for what its arguments hold or where they lie, whoever reads its results.
-bool may_raise(const Graph& graph, const Node& node);
 // True if the result shares memory with its argument, or may.
 bool is_view_like(const OperatorSchema& op);
 // True if the memory of a value is a node's result, not an input's or a constant's.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 
 namespace oxy::passes {
@@ -25,7 +26,7 @@ Liveness liveness_of(const Graph& graph) {
     const Node& node = graph.nodes[i];
     bool is_read = false;
     for (ValueId id : node.outputs) is_read = is_read || (id != graph::kNoValue && live.values[id]);
-    if (!is_read && !has_effect(node) && !may_raise(graph, node)) continue;
+    if (!is_read && !has_effect(node) && !ops::may_raise(graph, node)) continue;
     live.nodes[i] = true;
     graph::for_each_input(node, mark);
   }

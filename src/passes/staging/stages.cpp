@@ -25,7 +25,7 @@ bool computes_symbols(const Node& node) {
 bool must_run(const Graph& graph, const Node& node) {
   if (computes_symbols(node))
     return !node.checks.empty() || std::ranges::any_of(node.computed, &graph::ComputedSymbol::is_wanted);
-  return has_effect(node) || may_raise(graph, node);
+  return has_effect(node) || ops::may_raise(graph, node);
 }
 
 // Calls fn for each symbol that the node's arguments and results have.
@@ -126,7 +126,7 @@ class Cutter {
 
   // Other views are made where they are read.
   bool must_be_seen(size_t s, const Node& view) const {
-    return may_raise(source_, view) && builders_[s][view.outputs.at(0)] == graph::kNoValue;
+    return ops::may_raise(source_, view) && builders_[s][view.outputs.at(0)] == graph::kNoValue;
   }
 
   // The value in the graph of the stage.

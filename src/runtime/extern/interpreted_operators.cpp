@@ -10,6 +10,7 @@
 
 #include "loop/dropout_threads.h"
 #include "loop/random_bits.h"
+#include "runtime/values/host.h"
 
 namespace oxy::runtime {
 
@@ -111,7 +112,7 @@ at::Tensor max_pool2d_gradient(const at::Tensor& gradient, const at::Tensor& pla
 std::tuple<at::Tensor, at::Tensor> philox_dropout(const at::Tensor& input, const at::Tensor& states,
                                                   int64_t place, double p, int64_t width, int64_t threads,
                                                   IntArrayRef strides) {
-  const at::Tensor on_host = states.to(at::kCPU).contiguous();
+  const at::Tensor on_host = states.to(kHost).contiguous();
   const auto* const words = on_host.const_data_ptr<int64_t>();
   const int64_t count = input.numel();
   const bool is_wide = input.scalar_type() == at::kDouble;

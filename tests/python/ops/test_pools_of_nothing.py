@@ -44,3 +44,17 @@ def test_pools_of_nothing(name, sizes):
     compiled = oxyfuel.compile(function, dynamic=True)
     outcome(compiled, torch.zeros(*[3] * len(sizes), *[4] * dimensions))
     assert outcome(compiled, empty) == outcome(function, empty)
+
+
+@pytest.mark.parametrize("channels", [3, 129])
+@pytest.mark.parametrize("sizes", [(3, 0), (0, 3), (0, 0)], ids=str)
+def test_convolutions_of_nothing(channels, sizes):
+    """Eager refuses images without pixels, however many channels the weight has."""
+    weight = torch.randn(channels, channels, 2, 2)
+    function = lambda x: F.conv2d(x, weight, padding=1, stride=2)  # noqa: E731
+    empty = torch.zeros(2, channels, *sizes)
+    assert outcome(oxyfuel.compile(function), empty) == outcome(function, empty)
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(function, dynamic=True)
+    outcome(compiled, torch.zeros(2, channels, 5, 6))
+    assert outcome(compiled, empty) == outcome(function, empty)
