@@ -60,7 +60,7 @@ def outcome(function, a, b):
     """Result and gradients, of copies of the inputs."""
     a, b = a.clone().requires_grad_(), b.clone().requires_grad_()
     result = function(a, b)
-    weights = torch.arange(result.numel()).view(result.shape)
+    weights = torch.linspace(0, 1, result.numel()).view(result.shape)  # an eager norm in single precision is off by 1e-5 of large ones
     gradients = torch.autograd.grad((result * weights).sum(), (a, b), allow_unused=True)
     return result.detach(), *gradients
 
