@@ -118,7 +118,7 @@ struct GridFunction {
   int32_t threads = 0;        // of one program of the grid
   int32_t shared_bytes = 0;   // likewise
   int32_t null_pointers = 0;  // arguments that it takes behind buffers and sizes, all null
-  bool starts_early = false;  // it waits itself for the launch before it, unless its plan has no other
+  bool starts_early = false;  // it waits itself for the launch before it, unless its plan has no other kernel
   friend bool operator==(const GridFunction&, const GridFunction&) = default;
 };
 

@@ -119,6 +119,9 @@ class NarrowDraws(TorchDispatchMode):
         return operator(*args, **kwargs)
 
 
+NARROW = (torch.float16, torch.bfloat16, torch.float32)
+
+
 class MovedSteps(TorchDispatchMode):
     """Eager whose results are larger or smaller by a bit, where they were rounded: equal elements in the same direction."""
 
@@ -131,7 +134,8 @@ class MovedSteps(TorchDispatchMode):
         made = operator(*args, **kwargs)
         given = {t.untyped_storage().data_ptr() for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
         results = [t for t in pytree.tree_leaves(made) if isinstance(t, torch.Tensor)]
-        if not any(t.dtype in NARROW and t.numel() for t in results) or any(t.untyped_storage().data_ptr() in given for t in results):
+        is_random = torch.Tag.nondeterministic_seeded in operator.tags  # and would draw other numbers a second time
+        if is_random or not any(t.dtype in NARROW and t.numel() for t in results) or any(t.untyped_storage().data_ptr() in given for t in results):
             return made
         try:
             exact = [t for t in pytree.tree_leaves(operator(*_widened(args), **_widened(kwargs))) if isinstance(t, torch.Tensor)]
@@ -143,9 +147,6 @@ class MovedSteps(TorchDispatchMode):
                 steps = torch.randint(-1, 2, values.shape, generator=self.chance)[places]
                 result.copy_(result.double() * (1 + 0.75 * torch.finfo(result.dtype).eps * steps))
         return made
-
-
-NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
 def _widened(tree):

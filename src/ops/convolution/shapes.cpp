@@ -122,7 +122,7 @@ Metas convolution(const ShapeContext& context) {
   for (size_t d = 0; d < spatial; ++d) {
     const Expr& size = input.sizes[d + 2];
     if (!context.less(0, size)) {
-      if (context.equal(input.sizes[0], 0)) not_covered(context, "no images, which have no elements");
+      if (context.equal(input.sizes[0], 0)) not_covered(context, "a batch without images");
       refused_by_eager(context, "an image without elements");
     }
     if (!context.less(0, weight.sizes[d + 2])) not_covered(context, "a kernel without elements");

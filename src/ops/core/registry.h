@@ -126,7 +126,8 @@ std::span<const OperatorEntry* const> all();
 Raises raises_on_data(const OperatorSchema& op);
 // Whether a call may raise because of the elements of its tensors.
 bool raises_on_data(const graph::Graph& graph, const graph::Node& node);
-// The same, or because of where they lie, whoever reads its results.
+// Whether it may raise because of these, or because a view reaches beyond the memory of its tensor. Then it
+// has to run, whoever reads its results.
 bool may_raise(const graph::Graph& graph, const graph::Node& node);
 // The interned schema of an entry, for decompositions that build nodes.
 const OperatorSchema* schema_of(const OperatorEntry& entry);

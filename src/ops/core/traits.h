@@ -112,7 +112,8 @@ enum class TypeCheck : uint8_t {
   Known,     // it does not ask: they are results of an operator whose types were checked
 };
 
-// A function of each element of a row, its maximum m and the sum s of exp(element - m).
+// A function of each element x of a row, the row's maximum m and the sum s of all exp(x - m): exp(x - m) / s,
+// or x - m - log(s).
 enum class Rows : uint8_t { None, Softmax, LogSoftmax };
 
 struct Traits {
@@ -147,8 +148,8 @@ struct Traits {
   bool compares_in_default_dtype = false;
   bool writes_bool_only = false;                    // an out= tensor of another type is refused
   HostOperands host_operands = HostOperands::None;  // the registry sets it for families as a whole
-  // The place of an operand whose statistics, made in the forward pass, are other operands. It is to be what
-  // these are of, with the digits that memory holds.
+  // The place of an operand whose mean or deviation, from the forward pass, is another operand. The two have
+  // to be of the same numbers, rounded as memory holds them.
   int statistics_of = -1;
   bool draws_by_layout = false;  // other numbers come to a tensor that is not contiguous
 

@@ -77,9 +77,9 @@ class Chooser {
   // computed again:
   // - those that it asks to be equal to others, as the gradient of a maximum does: none of them would be the
   //   maximum;
-  // - halves from which a statistic of theirs is subtracted. In the forward pass they are made of numbers
-  // with
-  //   more digits than those have that are saved. What is left of the difference may be all that there is.
+  // - halves whose mean or deviation it reads, as the operand of a norm. The forward pass computes these from
+  //   numbers that are not rounded yet, a repetition would do so from rounded ones. Where all elements are
+  //   near to their mean, the gradient would be that of the rounding.
   void find_exact() {
     is_exact_ = IdVector<ValueId, bool>(graph_.values.size());
     for (const NodeId i : graph_.nodes.ids() | std::views::reverse) {
@@ -94,8 +94,7 @@ class Chooser {
       graph::for_each_input(node, [&](ValueId id) {
         const DType type = graph_.meta(id).dtype;
         const bool is_measured = id == measured && item_size(type) < item_size(DType::Float32);
-        if (is_floating(type) && !stands_in(id) && (compares || is_view || is_measured))
-          is_exact_[id] = true;
+        if (is_floating(type) && !stands_in(id) && (compares || is_view || is_measured)) is_exact_[id] = true;
       });
     }
   }

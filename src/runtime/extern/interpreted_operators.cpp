@@ -130,40 +130,21 @@ std::tuple<at::Tensor, at::Tensor> philox_dropout(const at::Tensor& input, const
   return {at::mul(at::mul(input, mask), scale), mask};
 }
 
-template <class Function>
-void add(torch::Library& library, const char* name, const char* schema, Function function) {
-  library.def(schema);
-  library.impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
-}
-
 }  // namespace
 
-void add_interpreted_operators(torch::Library& library) {
-  add(library, "as_stored", "as_stored(Tensor self) -> Tensor", TORCH_FN(as_stored));
-  add(library, "softmax_rows", "softmax_rows(Tensor self, int dim) -> (Tensor, Tensor)",
-      TORCH_FN(softmax_rows));
-  add(library, "vector_product", "vector_product(Tensor row, Tensor matrix) -> Tensor",
-      TORCH_FN(vector_product));
-  add(library, "depthwise_convolution",
-      "depthwise_convolution(Tensor input, Tensor weight, int[] stride, int[] padding, int[] dilation, "
-      "MemoryFormat memory_format) -> Tensor",
-      TORCH_FN(depthwise_convolution));
-  add(library, "max_pool2d_places",
-      "max_pool2d_places(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool "
-      "ceil_mode) -> (Tensor, Tensor)",
-      TORCH_FN(max_pool2d_places));
-  add(library, "max_pool2d_indices",
-      "max_pool2d_indices(Tensor places, SymInt width, int[] kernel_size, int[] stride, int[] padding, "
-      "int[] dilation) -> Tensor",
-      TORCH_FN(max_pool2d_indices));
-  add(library, "max_pool2d_gradient",
-      "max_pool2d_gradient(Tensor grad_output, Tensor places, SymInt[] sizes, int[] kernel_size, int[] "
-      "stride, int[] padding, MemoryFormat memory_format) -> Tensor",
-      TORCH_FN(max_pool2d_gradient));
-  add(library, "philox_dropout",
-      "philox_dropout(Tensor input, Tensor states, int place, float p, int width, int threads, SymInt[] "
-      "strides) -> (Tensor, Tensor)",
-      TORCH_FN(philox_dropout));
+void add_interpreted_operators(torch::Library& library, const SchemaOf& schema_of) {
+  const auto add = [&](const char* name, auto function) {
+    library.def(schema_of(name).c_str());
+    library.impl(name, torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
+  };
+  add("as_stored", TORCH_FN(as_stored));
+  add("softmax_rows", TORCH_FN(softmax_rows));
+  add("vector_product", TORCH_FN(vector_product));
+  add("depthwise_convolution", TORCH_FN(depthwise_convolution));
+  add("max_pool2d_places", TORCH_FN(max_pool2d_places));
+  add("max_pool2d_indices", TORCH_FN(max_pool2d_indices));
+  add("max_pool2d_gradient", TORCH_FN(max_pool2d_gradient));
+  add("philox_dropout", TORCH_FN(philox_dropout));
 }
 
 }  // namespace oxy::runtime

@@ -17,10 +17,12 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "aten/opaque.h"
 #include "aten/operators.h"
 #include "base/error.h"
+#include "ops/core/registry.h"
 #include "runtime/device/current.h"
 #include "runtime/device/device.h"
 #include "runtime/extern/interpreted_operators.h"
@@ -538,7 +540,11 @@ void install_recorder() {
     fallback->fallback(torch::CppFunction::makeFromBoxedFunction<&on_call>());
     auto& own = *new torch::Library(torch::Library::FRAGMENT, "oxyfuel", std::nullopt, __FILE__, __LINE__);
     runtime::add_recurrent_backward(own);
-    runtime::add_interpreted_operators(own);
+    runtime::add_interpreted_operators(own, [](const char* name) {
+      const ops::OperatorEntry* entry = ops::find(std::string("oxyfuel::") + name);
+      check(entry != nullptr, "an operator that is interpreted is in no table");
+      return std::string(entry->schema);
+    });
     add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
     for (const c10::DeviceType type : runtime::device_types()) {
       auto& library =
