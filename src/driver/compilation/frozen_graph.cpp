@@ -36,6 +36,7 @@ std::vector<int64_t> integers(const std::vector<Expr>& values) {
 }
 
 // Runs the constant part of a graph once, on the frozen tensors, and keeps the values that the rest reads.
+// Nothing if an operator raises.
 class ConstantEvaluator {
  public:
   // `packing`: of the device of the constants; not null if the graph packs weights.
@@ -80,7 +81,12 @@ class ConstantEvaluator {
         packed.insert(node.outputs[0]);
         continue;
       }
-      std::vector<at::Tensor> results = runtime::run_node(node, value_of);
+      std::vector<at::Tensor> results;
+      try {
+        results = runtime::run_node(node, value_of);
+      } catch (const c10::Error&) {
+        return std::nullopt;  // a call is to raise it, with the line of the user's
+      }
       for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
         values[node.outputs[i]] = results[i];
     }

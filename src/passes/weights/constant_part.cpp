@@ -123,8 +123,9 @@ class Chooser {
       graph::for_each_input(node, read);
       return;
     }
+    // Nobody computes before a call what nobody reads, so that an error stays with the call.
     bool fits = true;
-    bool has_readers = false;
+    bool has_readers = ops::may_raise(graph_, node);
     bool has_readers_inside = false;
     for (ValueId id : node.outputs) {
       has_readers_inside = has_readers_inside || is_read_inside_[id];

@@ -57,6 +57,7 @@ class Facts {
   bool learn(Fact& fact);
   bool learn(const Condition& proof_form, bool& is_absorbed);
   bool learn_zero(const Expr& value, bool& is_absorbed);
+  bool learn_quotient(const Expr& division, int64_t quotient, bool& is_absorbed);
   bool learn_nonzero(const Expr& value, bool& is_absorbed);
   bool learn_nonnegative(const Expr& value, bool& is_absorbed);
   bool solve(const Expr& value);

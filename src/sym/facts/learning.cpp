@@ -156,10 +156,13 @@ bool Facts::learn_zero(const Expr& value, bool& is_absorbed) {
     is_absorbed = true;
     return true;
   }
-  // (c*x + d) % n == r
   const auto [rest, constant] = without_constant(value);
   const Monomial m = monomial(rest);
-  if (rest.kind() == Kind::Sum || m.factors.size() != 1 || m.factors[0].kind() != Kind::Mod) return false;
+  if (rest.kind() == Kind::Sum || m.factors.size() != 1) return false;
+  if (m.factors[0].kind() == Kind::FloorDiv)
+    return learn_quotient(m.factors[0], -constant / m.coefficient, is_absorbed);
+  // (c*x + d) % n == r
+  if (m.factors[0].kind() != Kind::Mod) return false;
   const auto line = as_line(m.factors[0].operands()[0]);
   const auto n = m.factors[0].operands()[1].as_constant();
   if (!line || !n || *n < 2 || *n > (int64_t{1} << 31)) return false;
@@ -177,6 +180,18 @@ bool Facts::learn_zero(const Expr& value, bool& is_absorbed) {
   const int64_t residue = static_cast<int64_t>(static_cast<__int128>(wanted / shared) * factor % modulus);
   is_absorbed = variables_.set_remainder(line->variable, {modulus, residue});
   return is_absorbed;
+}
+
+// e // n == q: e is at least n*q, and less than n*q + n.
+bool Facts::learn_quotient(const Expr& division, int64_t quotient, bool& is_absorbed) {
+  const std::optional<int64_t> n = division.operands()[1].as_constant();
+  if (!n || *n < 2) return false;
+  const Expr above = division.operands()[0] - *n * quotient;
+  bool has_low = false, has_high = false;
+  bool is_new = learn_nonnegative(Relation(RelationKind::NonNegative, above).value(), has_low);
+  is_new |= learn_nonnegative(Relation(RelationKind::NonNegative, *n - 1 - above).value(), has_high);
+  is_absorbed = has_low && has_high;
+  return is_new;
 }
 
 bool Facts::learn_nonzero(const Expr& value, bool& is_absorbed) {

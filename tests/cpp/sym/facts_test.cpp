@@ -91,6 +91,17 @@ TEST_CASE("facts: a minimum that is its least value") {
   CHECK(facts.simplify(max(min(a, b), 1) * a) == facts.simplify(a));
 }
 
+TEST_CASE("facts: a quotient that is a number") {
+  const Expr s = size("s", 0), t = size("t", 1);
+  Facts facts;
+  REQUIRE(facts.add(equal(s, floordiv(s, 63) * 63)));
+  REQUIRE(facts.add(equal(floordiv(s, 63), 1)));
+  CHECK(facts.simplify(s) == Expr(63));
+  REQUIRE(facts.add(equal(floordiv(t * 2 + 1, 4), 3)));
+  CHECK(facts.range(t) == Range{6, 7});
+  CHECK_FALSE(facts.add(equal(floordiv(t, 4), 3)));
+}
+
 TEST_CASE("facts: inequalities between variables") {
   const Expr s = size("s", 0), t = size("t", 1), u = size("u", 2);
   Facts facts;

@@ -200,3 +200,24 @@ def test_views_that_are_written_or_read_are_not_called_unread():
         x = torch.randn(n)
         assert torch.equal(compiled(x, n), read(x, n))
     assert oxyfuel.metrics()["calls_eager"] == 0
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_frozen_weight_that_an_operator_refuses(reads):
+    """Before a call nothing is computed that raises: the call is to."""
+
+    class Quotients(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.divisors = torch.nn.Parameter(torch.tensor([2, 0, 3]), requires_grad=False)
+
+        def forward(self, x):
+            quotients = self.divisors // (self.divisors - self.divisors)
+            return x + quotients if reads else x + 1
+
+    model = Quotients().eval()
+    compiled = oxyfuel.compile(model, options={"freezing": True})
+    with torch.no_grad():
+        for function in (model, compiled, compiled):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                function(torch.ones(3))

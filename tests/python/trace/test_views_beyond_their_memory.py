@@ -28,3 +28,22 @@ def test_views_beyond_their_memory(name, dynamic):
             except RuntimeError as error:
                 results.append(str(error))
         assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_views_of_tensors_without_elements(dynamic):
+    """Of many columns one row would hold the view."""
+
+    def program(x):
+        x.as_strided((16,), (1,))
+        return x * 2
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for rows in (16, 0, 3, 0):
+        x = torch.randn(1023, rows).t()
+        if rows == 0:
+            for function in (program, compiled):
+                with pytest.raises(RuntimeError, match="out of bounds for storage of size 0"):
+                    function(x)
+        else:
+            assert torch.equal(compiled(x), program(x))

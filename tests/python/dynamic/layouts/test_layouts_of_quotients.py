@@ -27,6 +27,17 @@ def test_strides_are_those_of_eager(name, layout, dynamic):
         same(compiled(x), program(x))
 
 
+def test_a_quotient_that_is_one():
+    def program(x, y):
+        return torch.remainder(x.reshape(63, -1), y)
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+    y = torch.ones(1, 1, 3, dtype=torch.float64).permute(2, 1, 0)
+    for size in (63, 126, 63, 189):
+        x = torch.randn(size)
+        same(compiled(x, y), program(x, y))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_even_sizes_are_compiled_once(name):
     compiled = oxyfuel.compile(PROGRAMS[name], dynamic=True)
