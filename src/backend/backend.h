@@ -165,6 +165,8 @@ class Backend {
   // The same in two steps. The first one may be taken by a thread that does nothing else. `kernels` are not
   // kept.
   virtual std::unique_ptr<CompiledKernels> compile(std::span<const plan::Kernel> kernels) const;
+  // Whether its kernels run on another device than the host, which has time to compile others meanwhile.
+  virtual bool leaves_host_idle() const { return false; }
   // The kernel as a file that can be compiled and run alone, and the name of such files' kind: ".cpp".
   virtual std::string standalone(const plan::Plan& plan, plan::KernelId kernel) const = 0;
   virtual std::string_view suffix() const = 0;

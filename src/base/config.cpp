@@ -64,6 +64,8 @@ Config read_config(const Environment& environment) {
   result.system_cxx = text("OXYFUEL_CXX");
   result.isa = parse_choice("OXYFUEL_ISA", text("OXYFUEL_ISA"), kIsas);
   result.compile_threads = parse_count("OXYFUEL_COMPILE_THREADS", text("OXYFUEL_COMPILE_THREADS"));
+  if (const std::string ahead = text("OXYFUEL_COMPILE_AHEAD"); !ahead.empty())
+    result.compile_ahead = parse_flag("OXYFUEL_COMPILE_AHEAD", ahead);
   const std::string blocking = text("CUDA_LAUNCH_BLOCKING");
   result.launch_blocking = !blocking.empty() && blocking != "0";
   result.cache = cache_folder(environment);

@@ -17,6 +17,9 @@ struct Config {
   std::string compiler;    // OXYFUEL_COMPILER: "clang", "system", or empty for the build's default
   std::string system_cxx;  // OXYFUEL_CXX: the command that the system compiler runs; empty: search for one
   std::string isa;         // OXYFUEL_ISA: "scalar", "avx2", "avx512", "neon", or empty for the machine's best
+  // OXYFUEL_COMPILE_AHEAD: whether backward passes are compiled before they are asked for; none: where
+  // kernels run on another device than the host.
+  std::optional<bool> compile_ahead;
   int compile_threads = 0;  // OXYFUEL_COMPILE_THREADS: threads that compile kernels; 0: one a core
   bool launch_blocking =
       false;  // CUDA_LAUNCH_BLOCKING, which NVIDIA's driver reads: a launch waits for its end

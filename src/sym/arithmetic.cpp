@@ -153,7 +153,8 @@ std::strong_ordering compare_terms(const Expr& a, const Expr& b) {
 }
 
 Expr sum_of(std::vector<Expr> list) {
-  std::ranges::stable_sort(list, [](const Expr& a, const Expr& b) { return compare_terms(a, b) < 0; });
+  const auto is_before = [](const Expr& a, const Expr& b) { return compare_terms(a, b) < 0; };
+  if (!std::ranges::is_sorted(list, is_before)) std::ranges::stable_sort(list, is_before);
   std::vector<Expr> merged;
   merged.reserve(list.size());
   for (const Expr& term : list) append_term(merged, term);

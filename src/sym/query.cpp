@@ -155,6 +155,7 @@ int64_t evaluate(const Expr& e, const std::function<std::optional<int64_t>(int64
 }
 
 std::optional<std::pair<Expr, Expr>> linear_in(const Expr& e, int64_t id) {
+  if (!contains(e, id)) return std::pair{Expr(0), e};
   std::vector<Expr> coefficient;
   std::vector<Expr> rest;
   for (const Expr& term : terms(e)) {
@@ -176,7 +177,8 @@ std::optional<std::pair<Expr, Expr>> linear_in(const Expr& e, int64_t id) {
     if (degree != 1) return std::nullopt;
     coefficient.push_back(make_term(m.coefficient, others));
   }
-  return std::pair{sum_of(std::move(coefficient)), sum_of(std::move(rest))};
+  // What is left of a sum is in its order.
+  return std::pair{sum_of(std::move(coefficient)), make_sum(std::move(rest))};
 }
 
 bool known_equal(const Expr& a, const Expr& b) {

@@ -92,6 +92,18 @@ const BackwardHalf::Variant& BackwardHalf::exact_for(std::vector<bool> absent, V
   return made_now;
 }
 
+void BackwardHalf::begin(const GraphCompiler::Begin& begin) {
+  std::vector<bool> absent;
+  for (const TensorMeta& tangent : tangents) absent.push_back(tangent.rank() != 0);
+  if (std::ranges::count(absent, false) != 1 || absent.size() == 1) absent.clear();
+  auto compilation = begin(absent.empty() ? graph_ : without(absent), constants_, stage_, ownership_);
+  if (compilation) begun_ = {std::move(absent), std::move(compilation)};
+}
+
+void BackwardHalf::compile_kernels() {
+  if (begun_) begun_->compilation->compile_kernels();
+}
+
 void BackwardHalf::request() {
   compiled_for({});
 }
@@ -122,7 +134,10 @@ const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent
   auto variant = std::make_unique<Variant>();
   variant->reads_all_tangents = absent.empty();
   graph::Graph graph = absent.empty() ? graph_ : without(absent);
-  variant->compiled = compile_(graph, constants_, stage_, ownership_);
+  // What was begun for other tangents is not needed then.
+  const std::optional<Begun> begun = std::exchange(begun_, std::nullopt);
+  variant->compiled = begun && begun->absent == absent ? begun->compilation->take()
+                                                       : compile_(graph, constants_, stage_, ownership_);
   if (!variant->is_ready() || variant->compiled->may_refuse_sizes()) variant->graph = std::move(graph);
   const std::lock_guard<std::mutex> lock(mutex_);
   return *variants_.emplace(std::move(absent), std::move(variant)).first->second;

@@ -39,6 +39,10 @@ class BackwardHalf final : public BackwardProgram {
 
   const Replay& replay() const { return replay_; }
   runtime::DeviceGraphState device_graph_state();
+  // Has the graph compiled ahead that is likely to be asked for first: that of a single number, a loss, if
+  // one of the tangents is such; otherwise the graph for all tangents.
+  void begin(const GraphCompiler::Begin& begin);
+  void compile_kernels();  // of that graph
   // Has the graph for all tangents compiled. The GIL is held.
   void request();
   // Whether that is on its way.
@@ -82,6 +86,12 @@ class BackwardHalf final : public BackwardProgram {
   Replay replay_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
+  struct Begun {
+    std::vector<bool> absent;
+    std::unique_ptr<BegunCompilation> compilation;
+  };
+  std::optional<Begun>
+      begun_;  // the GIL guards it. Behind `constants_`, which it must not be the last to hold
 };
 
 }  // namespace oxy::autograd

@@ -326,14 +326,17 @@ std::unique_ptr<runtime::CompiledGraph> compile_differentiable(DifferentiableRec
     part.program->stand_ins = stand_ins_of(part.program->replay(),
                                            inputs_behind(part, halves, joint.outputs.size()), halves.forward);
     add_flows(*part.program, part, is_whole, joint);
+    if (compiler.begin) part.program->begin(compiler.begin);
   }
   // What is saved must not be what the caller writes to; the passes of a native graph see to it.
   if (!compiler.optimise) halves.forward = passes::separate_results(halves.forward, {});
   auto forward = compiler.compile(std::move(halves.forward), std::move(recording.constants), "forward_",
                                   {joint.outputs.size(), {}});
-  if (!compiler.wait)
-    for (const Part& part : parts)
-      if (part.program) part.program->request();
+  for (const Part& part : parts) {
+    if (!part.program) continue;
+    part.program->compile_kernels();
+    if (!compiler.wait) part.program->request();
+  }
   return make_differentiable_graph(std::move(forward), std::move(parts), std::move(joint), std::move(outputs),
                                    std::move(devices));
 }

@@ -13,6 +13,19 @@
 
 namespace oxy::autograd {
 
+// A compilation that a thread of the background does before anybody asks for its graph.
+class BegunCompilation {
+ public:
+  BegunCompilation() = default;
+  BegunCompilation(const BegunCompilation&) = delete;
+  BegunCompilation& operator=(const BegunCompilation&) = delete;
+  virtual ~BegunCompilation() = default;  // what is not begun yet is not done any more
+  // Before, it does not take part in compiling kernels: others are waited for.
+  virtual void compile_kernels() = 0;
+  // Waits for it, with the GIL held. Once. As GraphCompiler::try_compile.
+  virtual std::unique_ptr<runtime::CompiledGraph> take() = 0;
+};
+
 struct GraphCompiler {
   using Compile = std::function<std::unique_ptr<runtime::CompiledGraph>(
       graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
@@ -21,6 +34,11 @@ struct GraphCompiler {
   Compile compile;
   // Null where `compile` throws, which has been told by then: the graph is to be interpreted.
   Compile try_compile;
+  using Begin = std::function<std::unique_ptr<BegunCompilation>(
+      graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
+      const runtime::Ownership& ownership)>;
+  // Null: nothing is compiled ahead.
+  Begin begin;
   // What is done to a joint graph before it is cut. Null: nothing, and results may be views.
   std::function<graph::Graph(graph::Graph)> optimise;
   double activation_memory_budget = 1;  // passes::JointRoles

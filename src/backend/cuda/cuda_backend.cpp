@@ -116,6 +116,7 @@ class CudaBackend final : public Backend {
       : compiler_(std::move(compiler)), choose_(std::move(choose)), early_start_(early_start) {}
 
   std::string_view name() const override { return "cuda"; }
+  bool leaves_host_idle() const override { return true; }
 
   // A GPU accumulates single precision in single, by parts, as eager does.
   loop::LoweringOptions lowering_options() const override {

@@ -133,33 +133,43 @@ int64_t stride_estimate(const Expr& offset, const LoopVariable& l) {
   return stride ? std::abs(estimate(*stride)) : 0;
 }
 
-// The loops in descending order of their stride in `offset`; those it does not depend on keep their places.
-std::vector<size_t> order_by(const Expr& offset, const std::vector<LoopVariable>& loops) {
-  std::vector<size_t> order(loops.size());
+// What an access moves by with one iteration of each loop, in elements; 0 where it does not, or nobody knows.
+struct Moves {
+  std::vector<int64_t> strides;  // by loop
+  double weight;                 // bytes
+};
+
+std::vector<Moves> moves_of(const std::vector<Access>& accesses, const std::vector<LoopVariable>& loops) {
+  std::vector<Moves> result;
+  for (const Access& access : accesses) {
+    Moves& moves = result.emplace_back(Moves{{}, access.weight});
+    for (const LoopVariable& l : loops) moves.strides.push_back(stride_estimate(access.offset, l));
+  }
+  return result;
+}
+
+// The loops in descending order of their stride; those that the access does not depend on keep their places.
+std::vector<size_t> order_by(const Moves& moves) {
+  const std::vector<int64_t>& strides = moves.strides;
+  std::vector<size_t> order(strides.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<size_t> places;
-  std::vector<size_t> moved;
-  for (size_t k = 0; k < loops.size(); ++k)
-    if (stride_estimate(offset, loops[k]) != 0) {
-      places.push_back(k);
-      moved.push_back(k);
-    }
-  std::ranges::stable_sort(moved, [&](size_t a, size_t b) {
-    return stride_estimate(offset, loops[a]) > stride_estimate(offset, loops[b]);
-  });
+  for (size_t k = 0; k < strides.size(); ++k)
+    if (strides[k] != 0) places.push_back(k);
+  std::vector<size_t> moved = places;
+  std::ranges::stable_sort(moved, [&](size_t a, size_t b) { return strides[a] > strides[b]; });
   for (size_t k = 0; k < places.size(); ++k) order[places[k]] = moved[k];
   return order;
 }
 
 // Bytes that are accessed in ascending addresses when the loops run in `order`.
-double score(const std::vector<size_t>& order, const std::vector<LoopVariable>& loops,
-             const std::vector<Access>& accesses) {
+double score(const std::vector<size_t>& order, const std::vector<Moves>& accesses) {
   double total = 0;
-  for (const Access& access : accesses) {
+  for (const Moves& access : accesses) {
     int64_t last = 0;
     double ascending = 1;
     for (size_t k = order.size(); k-- > 0;) {
-      int64_t stride = stride_estimate(access.offset, loops[order[k]]);
+      const int64_t stride = access.strides[order[k]];
       if (k + 1 == order.size() && stride == 1) ascending += 4;
       if (stride == 0) continue;
       if (stride < last) ascending -= 0.5;
@@ -174,12 +184,13 @@ void reorder(std::vector<LoopVariable>& loops, const std::vector<Access>& access
   if (loops.size() < 2 || accesses.empty()) return;
   std::vector<size_t> best(loops.size());
   std::iota(best.begin(), best.end(), 0);
-  double best_score = score(best, loops, accesses) * 1.01;
+  const std::vector<Moves> moves = moves_of(accesses, loops);
+  double best_score = score(best, moves) * 1.01;
   size_t tried = 0;
-  for (const Access& access : accesses) {
+  for (const Moves& access : moves) {
     if (++tried > 12) break;
-    std::vector<size_t> order = order_by(access.offset, loops);
-    double s = score(order, loops, accesses);
+    std::vector<size_t> order = order_by(access);
+    const double s = score(order, moves);
     if (s <= best_score) continue;
     best_score = s;
     best = order;

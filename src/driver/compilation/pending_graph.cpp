@@ -83,6 +83,7 @@ struct KernelRequest::Making {
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     uncount();
     is_done = true;
+    is_done.notify_all();
   }
 };
 
@@ -109,6 +110,17 @@ bool KernelRequest::is_done() {
   if (!making_) return true;
   if (!making_->is_done && making_->generation != background::generation()) request();
   return making_->is_done;
+}
+
+void KernelRequest::wait() {
+  while (!is_done()) {
+    std::shared_ptr<Making> making;
+    {
+      const std::scoped_lock lock(mutex_);
+      making = making_;
+    }
+    making->is_done.wait(false);
+  }
 }
 
 double KernelRequest::seconds() const {

@@ -25,6 +25,8 @@ class KernelRequest {
 
   // Compiled, or failed. In a child of a fork, which has no such work, it is requested anew.
   bool is_done();
+  // Returns when it is done.
+  void wait();
   // To be called once, when it is done. Throws what the backend threw.
   std::shared_ptr<backend::KernelLibrary> library();
   double seconds() const;  // that compiling took; once it is done

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
+#include "driver/compilation/compile_ahead.h"
 #include "driver/compilation/frozen_graph.h"
 #include "driver/compilation/pending_graph.h"
 #include "driver/compilation/staged_graph.h"
@@ -328,10 +329,74 @@ std::unique_ptr<CompiledGraph> finish(Unfinished& source, std::shared_ptr<backen
                                        std::move(frozen.weights), std::move(sized), std::move(variants));
 }
 
+std::unique_ptr<CompiledGraph> load_and_finish(Unfinished& source, CompileStatistics& statistics) {
+  std::shared_ptr<backend::KernelLibrary> library;
+  {
+    Span span("jit");
+    library = source.device.load(source.plan.kernels);
+    source.seconds += span.seconds();
+  }
+  return finish(source, std::move(library), statistics);
+}
+
+struct Planned {
+  Unfinished unfinished;
+  CompileStatistics statistics;
+};
+
+// compile_functional() as far as the plan, of a graph that reads no data, for Backend::Native. Needs no GIL,
+// unless weights are frozen.
+Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                        std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
+                        const std::string& stage, const runtime::Ownership& ownership, int threads);
+
+constexpr std::string_view kBackwardPass = "a backward pass";
+
+std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
+                                                           std::vector<at::Tensor> constants,
+                                                           const CompileOptions& options, const Dump& dump,
+                                                           const std::string& stage,
+                                                           const runtime::Ownership& ownership) {
+  if (passes::reads_data(graph)) return nullptr;
+  struct Source {
+    graph::Graph graph;
+    std::vector<at::Tensor> constants;
+    std::optional<Planned> planned;
+  };
+  const auto source = std::make_shared<Source>(std::move(graph), std::move(constants));
+  AheadSteps steps;
+  steps.plan = [source, options, dump, stage, ownership, threads = at::get_num_threads()] {
+    source->planned.emplace(plan_functional(std::move(source->graph), std::move(source->constants), {},
+                                            options, dump, stage, ownership, threads));
+  };
+  steps.request_kernels = [source]() -> std::unique_ptr<KernelRequest> {
+    const Unfinished& unfinished = source->planned->unfinished;
+    std::vector<plan::Kernel> kernels(unfinished.plan.kernels.begin(), unfinished.plan.kernels.end());
+    if (kernels.empty()) return nullptr;
+    return std::make_unique<KernelRequest>(unfinished.device, std::move(kernels));
+  };
+  steps.finish = [source](KernelRequest* kernels,
+                          std::exception_ptr problem) -> std::unique_ptr<CompiledGraph> {
+    try {
+      if (problem) std::rethrow_exception(problem);
+      auto& [unfinished, statistics] = *source->planned;
+      if (kernels) unfinished.seconds += kernels->seconds();
+      std::unique_ptr<CompiledGraph> result = kernels ? finish(unfinished, kernels->library(), statistics)
+                                                      : load_and_finish(unfinished, statistics);
+      metrics().compiled += statistics;
+      return result;
+    } catch (...) {
+      report_failure(kBackwardPass);
+    }
+    return nullptr;
+  };
+  return compile_ahead(std::move(steps));
+}
+
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
 // compile() returns.
 autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
-                                           CompileStatistics& statistics) {
+                                           CompileStatistics& statistics, bool compiles_ahead) {
   autograd::GraphCompiler compiler;
   compiler.compile = [&statistics, options, dump](graph::Graph graph, std::vector<at::Tensor> constants,
                                                   const std::string& stage,
@@ -345,8 +410,13 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
                              graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
                              const runtime::Ownership& ownership) -> std::unique_ptr<CompiledGraph> {
     return try_compile(std::move(graph), std::move(constants), options, dump, stage, ownership,
-                       "a backward pass");
+                       kBackwardPass);
   };
+  if (compiles_ahead)
+    compiler.begin = [options, dump](graph::Graph graph, std::vector<at::Tensor> constants,
+                                     const std::string& stage, const runtime::Ownership& ownership) {
+      return begin_backward(std::move(graph), std::move(constants), options, dump, stage, ownership);
+    };
   if (options.backend == Backend::Native)
     compiler.optimise = [](graph::Graph graph) {
       const passes::Options options = plain_options(graph);
@@ -406,9 +476,12 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
                                                          options.backend == Backend::Eager);
   Compiled result;
   if (joint) {
-    result.graph =
-        autograd::compile_differentiable({std::move(recording), std::move(*joint)}, std::move(recorded),
-                                         compiler_of_halves(options, dump, result.statistics));
+    const bool compiles_ahead =
+        options.backend == Backend::Native && options.wait &&
+        config().compile_ahead.value_or(backend_of(recording.graph).leaves_host_idle());
+    result.graph = autograd::compile_differentiable(
+        {std::move(recording), std::move(*joint)}, std::move(recorded),
+        compiler_of_halves(options, dump, result.statistics, compiles_ahead));
   } else {
     result = compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
                                 dump, "");
@@ -417,18 +490,13 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
   return result;
 }
 
-Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
-                            std::span<const at::Tensor> weights, const CompileOptions& options,
-                            const Dump& dump, const std::string& stage, const runtime::Ownership& ownership) {
-  if (passes::reads_data(graph)) {
-    graph = passes::without_unneeded_reads(graph);
-    if (passes::reads_data(graph))
-      return compile_stages(graph, std::move(constants), weights, options, dump, stage);
-  }
-  if (options.backend == Backend::Eager)
-    return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
+namespace {
+
+// `threads`: that the plan may use.
+Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                        std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
+                        const std::string& stage, const runtime::Ownership& ownership, int threads) {
   const sym::HintScope scope(options.hints);
-  Compiled result;
   const auto named = [&](std::string_view what) { return fmt::format("{}{}", stage, what); };
   FrozenGraph frozen;
   {
@@ -458,7 +526,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   backend::ScheduleOptions schedule_options;
   {
     Span span("schedule");
-    schedule_options.parallelism = at::get_num_threads();
+    schedule_options.parallelism = threads;
     schedule_options.fuse = options.fusion;
     schedule_options.tune = options.tune;
     if (!ownership.released_inputs.empty()) {
@@ -480,13 +548,33 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
       dump.write(fmt::format("{}{}{}", named("kernels/"), plan.kernels[id].name, device.suffix()),
                  device.standalone(plan, id));
   }
-  count(plan, result.statistics);
+  CompileStatistics statistics;
+  count(plan, statistics);
+  return {Unfinished{std::move(frozen), std::move(plan), options, dump, stage, ownership, device, lowering,
+                     std::move(schedule_options), seconds},
+          std::move(statistics)};
+}
 
-  Unfinished unfinished{
-      std::move(frozen),           std::move(plan), options, dump, stage, ownership, device, lowering,
-      std::move(schedule_options), seconds};
+}  // namespace
+
+Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constants,
+                            std::span<const at::Tensor> weights, const CompileOptions& options,
+                            const Dump& dump, const std::string& stage, const runtime::Ownership& ownership) {
+  if (passes::reads_data(graph)) {
+    graph = passes::without_unneeded_reads(graph);
+    if (passes::reads_data(graph))
+      return compile_stages(graph, std::move(constants), weights, options, dump, stage);
+  }
+  if (options.backend == Backend::Eager)
+    return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
+  Planned planned = plan_functional(std::move(graph), std::move(constants), weights, options, dump, stage,
+                                    ownership, at::get_num_threads());
+  Unfinished& unfinished = planned.unfinished;
+  Compiled result;
+  result.statistics = std::move(planned.statistics);
   if (!options.wait && !unfinished.plan.kernels.empty()) {
     std::vector<plan::Kernel> kernels(unfinished.plan.kernels.begin(), unfinished.plan.kernels.end());
+    const backend::Backend& device = unfinished.device;
     const auto shared = std::make_shared<Unfinished>(std::move(unfinished));
     const auto finish_later = [shared](std::shared_ptr<backend::KernelLibrary> library,
                                        double compile_seconds) {
@@ -500,13 +588,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
         make_pending_graph(std::make_unique<KernelRequest>(device, std::move(kernels)), finish_later);
     return result;
   }
-  std::shared_ptr<backend::KernelLibrary> library;
-  {
-    Span span("jit");
-    library = device.load(unfinished.plan.kernels);
-    unfinished.seconds += span.seconds();
-  }
-  result.graph = finish(unfinished, std::move(library), result.statistics);
+  result.graph = load_and_finish(unfinished, result.statistics);
   return result;
 }
 
