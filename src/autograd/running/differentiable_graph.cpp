@@ -133,6 +133,7 @@ class DifferentiableGraph final : public CompiledGraph {
     for (const size_t i : spent_) add_spent_history(i, results, inputs);
     for (size_t i = joint_.with_tangents(); i < joint_.outputs.size(); ++i)
       results[i] = with_history(i, -1, results, inputs, views);
+    views.age();
     std::vector<at::Tensor> outputs;
     outputs.reserve(joint_.caller_outputs.size());
     for (const int32_t i : joint_.caller_outputs) outputs.push_back(results[static_cast<size_t>(i)]);
@@ -249,9 +250,7 @@ class DifferentiableGraph final : public CompiledGraph {
     const auto& steps = joint_.outputs[i].view_steps;
     if (state != ViewState::Free || (is_restricted(base) && !steps.empty())) {
       at::Tensor view = views.make(steps, base);
-      if (state == ViewState::Stale)
-        torch::autograd::impl::get_view_autograd_meta(view)->set_attr_version(
-            static_cast<uint32_t>(view._version()) - 1);
+      if (state == ViewState::Stale) views.add_stale(view);
       return view;
     }
     const at::AutoGradMode mode(true);

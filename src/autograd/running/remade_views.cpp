@@ -45,4 +45,10 @@ at::Tensor RemadeViews::make(const std::vector<ViewStep>& steps, const at::Tenso
   return view;
 }
 
+void RemadeViews::age() const {
+  for (const at::Tensor& view : stale_)
+    torch::autograd::impl::get_view_autograd_meta(view)->set_attr_version(
+        static_cast<uint32_t>(view._version()) - 1);
+}
+
 }  // namespace oxy::autograd

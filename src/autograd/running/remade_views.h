@@ -28,11 +28,17 @@ class RemadeViews {
   // Results of one call are siblings, as in eager. `steps` is not empty.
   at::Tensor make(const std::vector<ViewStep>& steps, const at::Tensor& base);
 
+  // The program has written to the base of the view since it made it. Of such a view no other can be made any
+  // more, so that it becomes one when all are made: by age().
+  void add_stale(const at::Tensor& view) { stale_.push_back(view); }
+  void age() const;
+
  private:
   const std::map<graph::NodeId, ViewCall>& calls_;
   runtime::SymbolValues symbols_;
   std::unordered_map<graph::ValueId, at::Tensor> known_;
   std::unordered_map<graph::NodeId, std::vector<at::Tensor>> results_;
+  std::vector<at::Tensor> stale_;
 };
 
 }  // namespace oxy::autograd

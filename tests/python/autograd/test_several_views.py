@@ -10,6 +10,7 @@ MAKERS = {
     "split into sizes": lambda y: y.split([1, 3], 1),
     "rows of a transposed view": lambda y: y.t().unbind(0),
     "views of pieces": lambda y: [piece.view(-1)[1:] for piece in y.split(1)],
+    "pieces and views of them": lambda y: [view for piece in y.split(1) for view in (piece, piece.view(-1)[1:])],
     "one piece": lambda y: [y.unbind(0)[1]],
     "sections": lambda y: y.tensor_split(2),
     "made without grad": lambda y: without_grad(y),
