@@ -3,7 +3,7 @@
 #include <optional>
 #include <tuple>
 
-#include "ops/core/window.h"
+#include "ops/convolution/window.h"
 
 namespace oxy::ops::lowerings {
 

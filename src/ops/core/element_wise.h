@@ -28,15 +28,6 @@ class Promotion {
 // The shape that the operands' shapes broadcast to. Unsupported if they do not.
 std::vector<Expr> broadcast(const ShapeContext& context, std::span<const TensorMeta* const> operands);
 
-// The dimensions from the innermost outwards, as the operands' strides suggest: an operand orders two
-// dimensions unless it is broadcast along one of them; the first operand with an opinion wins; without one
-// the later dimension is the inner one. Strides are those of operands of shape `sizes` (0 where broadcast).
-// `own`: the same of operands that are not broadcast, 0 where one has no such dimension; empty: none is
-// broadcast.
-std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
-                                 std::span<const std::vector<Expr>> strides,
-                                 std::span<const std::vector<Expr>> own = {});
-
 // Sizes and strides of the fresh output of an element-wise operator over these operands (dtype and device of
 // the result are left alone). A plain number is an operand of rank 0.
 TensorMeta element_wise_layout(const ShapeContext& context, std::span<const TensorMeta* const> operands);

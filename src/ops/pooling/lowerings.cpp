@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "ops/core/window.h"
+#include "ops/convolution/window.h"
 
 namespace oxy::ops::lowerings {
 

@@ -3,7 +3,7 @@
 // windows that it may be the maximum of: nothing is scattered.
 #include <cmath>
 
-#include "ops/core/window.h"
+#include "ops/convolution/window.h"
 #include "ops/pooling/decompositions.h"
 #include "ops/pooling/lowerings.h"
 

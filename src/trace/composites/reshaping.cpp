@@ -1,7 +1,7 @@
 // reshape of symbolic sizes: whether it gives a view is answered in general, as if no size were 0 or 1.
 // PyTorch asks of a size that is 1 at this call whether it is, and only such a call could use the graph. What
 // is a copy in general is one for all sizes here; whoever could tell it from a view is guarded when the
-// recording ends (session/copies.h).
+// recording ends (metadata/copies.h).
 
 #include <ATen/InferSize.h>
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "trace/composites/composites.h"
-#include "trace/session/copies.h"
+#include "trace/metadata/copies.h"
 #include "trace/session/session.h"
 #include "trace/tensors/trace_tensor.h"
 

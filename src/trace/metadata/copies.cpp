@@ -1,4 +1,4 @@
-#include "trace/session/copies.h"
+#include "trace/metadata/copies.h"
 
 #include <algorithm>
 #include <cstdint>

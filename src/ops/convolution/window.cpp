@@ -1,4 +1,4 @@
-#include "ops/core/window.h"
+#include "ops/convolution/window.h"
 
 #include <tuple>
 

@@ -16,9 +16,9 @@
 #include "cpy/digits.h"
 #include "cpy/object_dict.h"
 #include "cpy/ref.h"
-#include "cpy/shared.h"
 #include "cpy/thread.h"
 #include "cpy/type.h"
+#include "cpy/versions/shared.h"
 
 namespace oxy::cpy {
 namespace {

@@ -11,9 +11,9 @@
 #include "cpy/frame.h"
 #include "cpy/generator.h"
 #include "cpy/object_dict.h"
-#include "cpy/shared.h"
 #include "cpy/thread.h"
 #include "cpy/type.h"
+#include "cpy/versions/shared.h"
 
 namespace oxy::cpy {
 
