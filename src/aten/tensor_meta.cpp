@@ -192,9 +192,12 @@ std::optional<std::vector<size_t>> dense_order(const TensorMeta& given) {
 bool lies_between(const TensorMeta& view, const TensorMeta& whole) {
   const auto is_number = [](const Expr& e) { return e.is_constant(); };
   if (!std::ranges::all_of(whole.sizes, is_number) && !is_non_overlapping_and_dense(whole)) return false;
-  // Without elements, the tensor has no last place that its sizes and strides tell.
+  // Without elements, the tensor has no last place that its sizes and strides tell. A view of the same size
+  // has none either, and one of a smaller size says that there are some.
   const auto is_filled = [&](const Expr& size) {
-    return sym::known_less_equal(1, size) || std::ranges::find(view.sizes, size) != view.sizes.end();
+    return sym::known_less_equal(1, size) || std::ranges::any_of(view.sizes, [&](const Expr& own) {
+             return own == size || sym::known_less_equal(own + 1, size);
+           });
   };
   if (!std::ranges::all_of(whole.sizes, is_filled)) return false;
   const Places own = places_of(view), all = places_of(whole);

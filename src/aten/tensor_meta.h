@@ -52,7 +52,8 @@ bool is_non_overlapping_and_dense(const TensorMeta& meta);
 // That order, innermost first, without dimensions of size 1. Nothing if there is none.
 std::optional<std::vector<size_t>> dense_order(const TensorMeta& meta);
 // Whether the elements of a view are known to lie between the first and the last of a tensor. Symbolic sizes
-// of the tensor may be 0, which a layout with gaps does not tell from its last place.
+// of the tensor may be 0, which a layout with gaps does not tell from its last place. False where the tensor
+// may be empty while the view is not.
 bool lies_between(const TensorMeta& view, const TensorMeta& whole);
 std::string str(const TensorMeta& meta);  // "float32[4, 8]", with strides unless contiguous
 

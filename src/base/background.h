@@ -9,11 +9,12 @@ namespace oxy::background {
 
 enum class Lane : uint8_t {
   Spare,    // nobody waits for it: its thread has the lowest priority
-  Awaited,  // calls get faster once it is done
+  Awaited,  // calls get faster once it is done, or wait for it
 };
 
 // Runs the work when all that was submitted to the lane before is done. It must not throw, must not need the
-// GIL, and must hold nothing whose end does. Dropped if the process ends first, and in a child of a fork.
+// GIL, and must hold nothing whose end does. Dropped if the process ends first, and in a child of a fork: who
+// waits for it has to notice, by the end of what it holds or by generation().
 // False: it is not taken, as the process ends or has no more threads.
 bool submit(std::function<void()> work, Lane lane = Lane::Spare);
 

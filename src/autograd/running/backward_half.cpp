@@ -134,10 +134,9 @@ const BackwardHalf::Variant& BackwardHalf::compiled_for(std::vector<bool> absent
   auto variant = std::make_unique<Variant>();
   variant->reads_all_tangents = absent.empty();
   graph::Graph graph = absent.empty() ? graph_ : without(absent);
-  // What was begun for other tangents is not needed then.
-  const std::optional<Begun> begun = std::exchange(begun_, std::nullopt);
-  variant->compiled = begun && begun->absent == absent ? begun->compilation->take()
-                                                       : compile_(graph, constants_, stage_, ownership_);
+  std::optional<Begun> begun = std::exchange(begun_, std::nullopt);
+  if (begun && begun->absent != absent) begun.reset();  // it would delay the one that is waited for
+  variant->compiled = begun ? begun->compilation->take() : compile_(graph, constants_, stage_, ownership_);
   if (!variant->is_ready() || variant->compiled->may_refuse_sizes()) variant->graph = std::move(graph);
   const std::lock_guard<std::mutex> lock(mutex_);
   return *variants_.emplace(std::move(absent), std::move(variant)).first->second;

@@ -28,8 +28,9 @@ struct Replay {
   std::vector<std::optional<size_t>> saved;
 };
 
-// It is compiled when a gradient is asked for the first time: many calls never do, or always for the same of
-// several outputs. While that is pending, the graph for all tangents runs, or the graph is interpreted.
+// It is compiled when a gradient is asked for the first time, as many calls never do, or always for the same
+// of several outputs; or ahead of that, by begin(). While that is pending, the graph for all tangents runs,
+// or the graph is interpreted.
 class BackwardHalf final : public BackwardProgram {
  public:
   // Gradient i is output gradients[i] of the graph.
@@ -90,8 +91,8 @@ class BackwardHalf final : public BackwardProgram {
     std::vector<bool> absent;
     std::unique_ptr<BegunCompilation> compilation;
   };
-  std::optional<Begun>
-      begun_;  // the GIL guards it. Behind `constants_`, which it must not be the last to hold
+  // The GIL guards it. It is declared behind `constants_`, so that it never holds the last reference to one.
+  std::optional<Begun> begun_;
 };
 
 }  // namespace oxy::autograd

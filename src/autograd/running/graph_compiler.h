@@ -20,7 +20,7 @@ class BegunCompilation {
   BegunCompilation(const BegunCompilation&) = delete;
   BegunCompilation& operator=(const BegunCompilation&) = delete;
   virtual ~BegunCompilation() = default;  // what is not begun yet is not done any more
-  // Before, it does not take part in compiling kernels: others are waited for.
+  // From now on its kernels may be compiled. Before, they would delay those of the forward half.
   virtual void compile_kernels() = 0;
   // Waits for it, with the GIL held. Once. As GraphCompiler::try_compile.
   virtual std::unique_ptr<runtime::CompiledGraph> take() = 0;
@@ -37,7 +37,7 @@ struct GraphCompiler {
   using Begin = std::function<std::unique_ptr<BegunCompilation>(
       graph::Graph graph, std::vector<at::Tensor> constants, const std::string& stage,
       const runtime::Ownership& ownership)>;
-  // Null: nothing is compiled ahead.
+  // Null: nothing is compiled ahead. It gives null for a graph that is not to be compiled ahead.
   Begin begin;
   // What is done to a joint graph before it is cut. Null: nothing, and results may be views.
   std::function<graph::Graph(graph::Graph)> optimise;

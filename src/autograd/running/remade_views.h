@@ -28,8 +28,8 @@ class RemadeViews {
   // Results of one call are siblings, as in eager. `steps` is not empty.
   at::Tensor make(const std::vector<ViewStep>& steps, const at::Tensor& base);
 
-  // The program has written to the base of the view since it made it. Of such a view no other can be made any
-  // more, so that it becomes one when all are made: by age().
+  // The program has written to the base of the view since it made the view. No view can be made of a stale
+  // one, so age() marks them as stale when all views are made.
   void add_stale(const at::Tensor& view) { stale_.push_back(view); }
   void age() const;
 

@@ -53,11 +53,11 @@ class Work {
     // The background, which the kernels wait for, may wait for the mutex.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return state_ == State::Done; });
-    const std::unique_ptr<KernelRequest> kernels = std::move(kernels_);
+    std::unique_ptr<KernelRequest> kernels = std::move(kernels_);
     const AheadSteps steps = std::exchange(steps_, {});
     const std::exception_ptr problem = std::exchange(problem_, nullptr);
     lock.unlock();
-    if (kernels) kernels->wait();
+    if (kernels && !kernels->wait()) kernels.reset();
     return steps.finish(kernels.get(), problem);
   }
 
@@ -72,7 +72,12 @@ class Work {
 
  private:
   void request_kernels() {
-    if (!problem_ && !kernels_) kernels_ = steps_.request_kernels();
+    if (problem_ || kernels_) return;
+    try {
+      kernels_ = steps_.request_kernels();
+    } catch (...) {
+      problem_ = std::current_exception();
+    }
   }
 
   std::mutex mutex_;
@@ -89,8 +94,9 @@ class Begun final : public autograd::BegunCompilation {
   explicit Begun(AheadSteps steps) : work_(std::make_shared<Work>(std::move(steps))) {
     background::submit(
         [work = work_] {
-          const background::Piece piece;  // a child of a fork would wait for it for ever
-          work->run();
+          // A child of a fork would wait for ever for a plan that is half made.
+          const background::Piece piece;
+          if (!background::is_ending()) work->run();
         },
         background::Lane::Awaited);
   }

@@ -17,9 +17,10 @@ struct AheadSteps {
   // May throw, must not need the GIL, and is called once. What it holds must not be held by it alone: tensors
   // of which it is the last holder would need the GIL to end.
   std::function<void()> plan;
-  // Of the plan. Null: it has no kernels.
+  // Has the plan's kernels compiled by the background. Gives null if it has none.
   std::function<std::unique_ptr<KernelRequest>()> request_kernels;
-  // With the GIL. `kernels`: null, or done; `problem`: what `plan` threw. As GraphCompiler::try_compile.
+  // Makes the graph, with the GIL held; as GraphCompiler::try_compile. `kernels`: compiled ones; null if they
+  // are yet to be compiled. `problem`: what a step before has thrown, or null.
   std::function<std::unique_ptr<runtime::CompiledGraph>(KernelRequest* kernels, std::exception_ptr problem)>
       finish;
 };

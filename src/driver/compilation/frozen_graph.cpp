@@ -53,9 +53,10 @@ class ConstantEvaluator {
       values[constant.value] = constants_[handle];
       if (handle >= first_ && handle < first_ + count_) handle_of[constant.value] = handle;
     }
+    std::set<size_t> used;
     for (const graph::Node& node : part.nodes)
       graph::for_each_input(node, [&](graph::ValueId id) {
-        if (auto it = handle_of.find(id); it != handle_of.end()) used_.insert(it->second);
+        if (auto it = handle_of.find(id); it != handle_of.end()) used.insert(it->second);
       });
     auto value_of = [&](graph::ValueId id) { return values[id]; };
     std::set<graph::ValueId> packed;
@@ -90,6 +91,7 @@ class ConstantEvaluator {
       for (size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
         values[node.outputs[i]] = results[i];
     }
+    used_.merge(used);
     std::vector<int32_t> handles;
     for (const graph::Output& output : part.outputs) {
       at::Tensor tensor = value_of(output.value);

@@ -45,8 +45,15 @@ class JoinedLibrary final : public backend::KernelLibrary {
 
 }  // namespace
 
-// What the background and the request share. The background writes, then sets `is_done`.
+// What the background and the request share. The background writes, then sets `stage`.
 struct KernelRequest::Making {
+  enum class Stage : uint8_t {
+    Waiting,
+    Begun,
+    Done,     // compiled, or failed
+    Dropped,  // nobody compiles the kernels any more, as nobody wants them or the process ends
+  };
+
   Making(const Making&) = delete;
   Making& operator=(const Making&) = delete;
 
@@ -54,7 +61,7 @@ struct KernelRequest::Making {
   size_t at_once = kernels_at_once();
   int64_t generation = background::generation();
   std::atomic<bool> is_unwanted = false;
-  std::atomic<bool> is_done = false;
+  std::atomic<Stage> stage = Stage::Waiting;
   std::atomic<bool> is_counted = true;
   std::vector<std::unique_ptr<backend::CompiledKernels>> pieces;
   std::exception_ptr problem;
@@ -67,12 +74,18 @@ struct KernelRequest::Making {
     if (is_counted.exchange(false)) --pending_requests;
   }
 
+  void end_as(Stage end) {
+    stage = end;
+    stage.notify_all();
+  }
+
   void compile(const backend::Backend& device) {
+    stage = Stage::Begun;
     const auto start = std::chrono::steady_clock::now();
     try {
       const std::span<const plan::Kernel> all(*kernels);
       for (size_t k = 0; k < all.size(); k += at_once) {
-        if (is_unwanted || background::is_ending()) return;
+        if (is_unwanted || background::is_ending()) return end_as(Stage::Dropped);
         const background::Piece piece;
         const Span span("jit");
         pieces.push_back(device.compile(all.subspan(k, std::min(at_once, all.size() - k))));
@@ -82,8 +95,7 @@ struct KernelRequest::Making {
     }
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     uncount();
-    is_done = true;
-    is_done.notify_all();
+    end_as(Stage::Done);
   }
 };
 
@@ -101,26 +113,35 @@ KernelRequest::~KernelRequest() {
 void KernelRequest::request() {
   making_ = std::make_shared<Making>();
   making_->kernels = kernels_;
-  const auto work = [making = making_, &device = device_] { making->compile(device); };
-  if (!background::submit(work, background::Lane::Awaited)) making_->compile(device_);
+  // Work that the background throws away ends, too.
+  struct Work {
+    std::shared_ptr<Making> making;
+    const backend::Backend& device;
+    ~Work() {
+      if (making->stage != Making::Stage::Done) making->end_as(Making::Stage::Dropped);
+    }
+  };
+  const auto work = std::make_shared<Work>(making_, device_);
+  const auto compile = [work] { work->making->compile(work->device); };
+  if (!background::submit(compile, background::Lane::Awaited)) compile();
 }
 
 bool KernelRequest::is_done() {
   const std::scoped_lock lock(mutex_);
   if (!making_) return true;
-  if (!making_->is_done && making_->generation != background::generation()) request();
-  return making_->is_done;
+  if (making_->stage != Making::Stage::Done && making_->generation != background::generation()) request();
+  return making_->stage == Making::Stage::Done;
 }
 
-void KernelRequest::wait() {
-  while (!is_done()) {
-    std::shared_ptr<Making> making;
-    {
-      const std::scoped_lock lock(mutex_);
-      making = making_;
-    }
-    making->is_done.wait(false);
+bool KernelRequest::wait() {
+  if (is_done()) return true;
+  std::shared_ptr<Making> making;
+  {
+    const std::scoped_lock lock(mutex_);
+    making = making_;
   }
+  making->stage.wait(Making::Stage::Begun);
+  return making->stage == Making::Stage::Done;
 }
 
 double KernelRequest::seconds() const {
@@ -131,7 +152,7 @@ std::shared_ptr<backend::KernelLibrary> KernelRequest::library() {
   std::shared_ptr<Making> done;
   {
     const std::scoped_lock lock(mutex_);
-    check(making_ && making_->is_done, "kernels are asked for that are not there");
+    check(making_ && making_->stage == Making::Stage::Done, "kernels are asked for that are not there");
     done = std::move(making_);
     kernels_ = nullptr;  // their texts are not needed any more
   }

@@ -1,4 +1,5 @@
-// Graphs whose kernels are compiled behind the calls (options={"wait": False}).
+// Kernels that the background compiles, and graphs that wait for them behind the calls
+// (options={"wait": False}).
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,9 @@ class KernelRequest {
 
   // Compiled, or failed. In a child of a fork, which has no such work, it is requested anew.
   bool is_done();
-  // Returns when it is done.
-  void wait();
+  // Returns when it is done. False, at once: the background has not begun to, or will never be done, as the
+  // process ends. Needs no GIL; not to be called by work of the background.
+  bool wait();
   // To be called once, when it is done. Throws what the backend threw.
   std::shared_ptr<backend::KernelLibrary> library();
   double seconds() const;  // that compiling took; once it is done

@@ -345,7 +345,7 @@ struct Planned {
 };
 
 // compile_functional() as far as the plan, of a graph that reads no data, for Backend::Native. Needs no GIL,
-// unless weights are frozen.
+// unless weights are frozen or random numbers are drawn.
 Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                         std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
                         const std::string& stage, const runtime::Ownership& ownership, int threads);
@@ -357,7 +357,9 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
                                                            const CompileOptions& options, const Dump& dump,
                                                            const std::string& stage,
                                                            const runtime::Ownership& ownership) {
-  if (passes::reads_data(graph)) return nullptr;
+  // How a device draws random numbers is found out by a trial, with the GIL.
+  const auto draws = [](const graph::Node& node) { return draws_numbers(*node.op, node.args); };
+  if (passes::reads_data(graph) || std::ranges::any_of(graph.nodes, draws)) return nullptr;
   struct Source {
     graph::Graph graph;
     std::vector<at::Tensor> constants;
@@ -477,7 +479,7 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
   Compiled result;
   if (joint) {
     const bool compiles_ahead =
-        options.backend == Backend::Native && options.wait &&
+        options.backend == Backend::Native && options.wait && !options.tune &&  // a device times one at once
         config().compile_ahead.value_or(backend_of(recording.graph).leaves_host_idle());
     result.graph = autograd::compile_differentiable(
         {std::move(recording), std::move(*joint)}, std::move(recorded),

@@ -123,20 +123,21 @@ class Chooser {
       graph::for_each_input(node, read);
       return;
     }
-    // Nobody computes before a call what nobody reads, so that an error stays with the call.
+    // A node that may raise is needed though nobody reads it: if it raises, nothing is folded, and the call
+    // raises.
     bool fits = true;
-    bool has_readers = ops::may_raise(graph_, node);
+    bool is_needed = ops::may_raise(graph_, node);
     bool has_readers_inside = false;
     for (ValueId id : node.outputs) {
       has_readers_inside = has_readers_inside || is_read_inside_[id];
       if (!is_read_[id]) continue;
-      has_readers = true;
+      is_needed = true;
       fits = fits && may_be_result(node, id);
     }
     is_replaced_[n] = fits;
-    if (has_readers && !fits) graph::for_each_input(node, read);
+    if (is_needed && !fits) graph::for_each_input(node, read);
     for (ValueId id : node.outputs) is_result_[id] = fits && is_read_[id];
-    is_evaluated_[n] = has_readers_inside || (has_readers && fits);
+    is_evaluated_[n] = has_readers_inside || (is_needed && fits);
     if (is_evaluated_[n]) graph::for_each_input(node, [&](ValueId id) { is_read_inside_[id] = true; });
   }
 

@@ -201,7 +201,7 @@ NB_MODULE(_core, m) {
         "Nothing is compiled in the background any more.");
   nb::module_::import_("atexit").attr("register")(m.attr("end_background"));
   m.def("hold_background", &oxy::background::hold,
-        "For tests: kernels that nobody waits for are not begun until release_background().");
+        "For tests: kernels that the background compiles are not begun until release_background().");
   m.def("release_background", &oxy::background::release, "See hold_background().");
   m.def("judge_static_variants", &oxy::runtime::judge_static_variants, "verdict"_a.none(),
         "For tests: the result of trials to come; None: the times decide.");

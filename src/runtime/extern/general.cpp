@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "aten/opaque.h"
+#include "aten/operators.h"
 #include "base/error.h"
 #include "runtime/extern/program_operators.h"
 #include "runtime/values/convert.h"
@@ -83,6 +84,9 @@ struct GeneralCall {
   std::vector<const TensorSpec*> specs;  // of the results; null: not wanted
   bool writes_out = false;
   bool copies_arguments = false;
+  // Set where the operator counts elements from the beginning of the first argument's storage. Of a tensor
+  // in the arena that is another place than that of its own memory, so that it gets a copy.
+  const TensorSpec* addressed = nullptr;
 
   at::Tensor argument(const at::Tensor* table, Slot slot) const {
     if (slot == kNoSlot) return {};
@@ -94,6 +98,8 @@ struct GeneralCall {
     result.reserve(arguments.size() + results.size());
     result.assign(arguments.begin(), arguments.end());
     for (const auto& [index, slot] : tensors) result[index] = argument(table, slot);
+    if (addressed != nullptr && result[0].toTensor().storage_offset() != addressed->offset)
+      result[0] = copy_as_it_lies(result[0].toTensor());
     for (const ListPatch& list : lists) {
       if (list.optional) {
         c10::List<std::optional<at::Tensor>> values;
@@ -169,9 +175,10 @@ Invoke prepare_general(const CallSite& site) {
     call.arguments.push_back(
         ivalue_from_argument(argument, schema.arguments[i], [](graph::ValueId) { return at::Tensor(); }));
     const std::vector<Slot>& slots = site.argument_slots[i];
-    if (std::holds_alternative<graph::ValueRef>(argument))
+    if (std::holds_alternative<graph::ValueRef>(argument)) {
       call.tensors.emplace_back(i, slots.at(0));
-    else if (std::holds_alternative<graph::ValueList>(argument))
+      if (i == 0 && &schema == op::as_strided_scatter()) call.addressed = &site.spec(slots[0]);
+    } else if (std::holds_alternative<graph::ValueList>(argument))
       call.lists.push_back({i, slots, schema.arguments[i].kind == ArgumentKind::OptionalTensorList});
   }
   bool all_planned = !site.results.empty() && site.results.size() == schema.returns.size();

@@ -186,7 +186,7 @@ bool Facts::learn_zero(const Expr& value, bool& is_absorbed) {
 bool Facts::learn_quotient(const Expr& division, int64_t quotient, bool& is_absorbed) {
   const std::optional<int64_t> n = division.operands()[1].as_constant();
   if (!n || *n < 2) return false;
-  const Expr above = division.operands()[0] - *n * quotient;
+  const Expr above = division.operands()[0] - Expr(*n) * Expr(quotient);
   bool has_low = false, has_high = false;
   bool is_new = learn_nonnegative(Relation(RelationKind::NonNegative, above).value(), has_low);
   is_new |= learn_nonnegative(Relation(RelationKind::NonNegative, *n - 1 - above).value(), has_high);

@@ -83,6 +83,33 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 check(function, loss)
 """,
+    "at the end": """
+import atexit
+state = {}
+atexit.unregister(_core.end_background)
+atexit.register(lambda: state["loss"].backward())
+atexit.register(_core.end_background)  # runs first
+state["loss"] = oxyfuel.compile(losses)(x, y)[0]
+""",
+    "random numbers in the backward pass": """
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return torch.nn.functional.dropout(gradient, 0.5)
+
+def noisy(x, y):
+    return (Noisy.apply(model(x)).square().mean(),)
+
+function = oxyfuel.compile(noisy)
+torch.manual_seed(1)
+expected = gradients(noisy, loss)
+torch.manual_seed(1)
+torch.testing.assert_close(gradients(function, loss), expected)
+""",
     "until the end": """
 function = oxyfuel.compile(losses)
 function(x, y)

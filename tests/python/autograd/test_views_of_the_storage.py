@@ -39,3 +39,25 @@ def test_gradients(name, read_by_others, dynamic):
     expected, compiled = run(program), oxyfuel.compile(program, dynamic=dynamic)
     for _ in range(2):
         torch.testing.assert_close(run(compiled), expected)
+
+
+@pytest.mark.parametrize("fusion", [True, False])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_gradients_scattered_into_a_part_of_the_arena(dynamic, fusion):
+    """The operator counts from the beginning of a storage, which is not that of a tensor in the arena."""
+
+    def program(x, y):
+        product = (x @ y.t()) / 8
+        product[..., None].mul_(0.5)
+        repeated = product.repeat(2, 2, 1)
+        return torch.where(repeated.detach() > 0, repeated, repeated)
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic, options={"fusion": fusion})
+    for rows, columns in ((129, 4), (65, 2), (7, 3)):
+        x, y = torch.randn(rows, 1, columns, dtype=torch.bfloat16, requires_grad=True), torch.randn(columns, columns, dtype=torch.bfloat16)
+        gradients = []
+        for function in (program, compiled):
+            function(x, y).square().sum().backward()
+            gradients.append(x.grad)
+            x.grad = None
+        torch.testing.assert_close(*gradients)
