@@ -84,9 +84,9 @@ struct GeneralCall {
   std::vector<const TensorSpec*> specs;  // of the results; null: not wanted
   bool writes_out = false;
   bool copies_arguments = false;
-  // Set where the operator counts elements from the beginning of the first argument's storage. Of a tensor
-  // in the arena that is another place than that of its own memory, so that it gets a copy.
-  const TensorSpec* addressed = nullptr;
+  // The operator counts elements from the beginning of the first argument's storage. Of a tensor in the arena
+  // that is another place than that of its own memory, so that the operator gets a copy.
+  bool copies_first = false;
 
   at::Tensor argument(const at::Tensor* table, Slot slot) const {
     if (slot == kNoSlot) return {};
@@ -98,8 +98,7 @@ struct GeneralCall {
     result.reserve(arguments.size() + results.size());
     result.assign(arguments.begin(), arguments.end());
     for (const auto& [index, slot] : tensors) result[index] = argument(table, slot);
-    if (addressed != nullptr && result[0].toTensor().storage_offset() != addressed->offset)
-      result[0] = copy_as_it_lies(result[0].toTensor());
+    if (copies_first) result[0] = copy_as_it_lies(result[0].toTensor());
     for (const ListPatch& list : lists) {
       if (list.optional) {
         c10::List<std::optional<at::Tensor>> values;
@@ -175,12 +174,12 @@ Invoke prepare_general(const CallSite& site) {
     call.arguments.push_back(
         ivalue_from_argument(argument, schema.arguments[i], [](graph::ValueId) { return at::Tensor(); }));
     const std::vector<Slot>& slots = site.argument_slots[i];
-    if (std::holds_alternative<graph::ValueRef>(argument)) {
+    if (std::holds_alternative<graph::ValueRef>(argument))
       call.tensors.emplace_back(i, slots.at(0));
-      if (i == 0 && &schema == op::as_strided_scatter()) call.addressed = &site.spec(slots[0]);
-    } else if (std::holds_alternative<graph::ValueList>(argument))
+    else if (std::holds_alternative<graph::ValueList>(argument))
       call.lists.push_back({i, slots, schema.arguments[i].kind == ArgumentKind::OptionalTensorList});
   }
+  call.copies_first = &schema == op::as_strided_scatter() && site.is_in_arena.at(0);
   bool all_planned = !site.results.empty() && site.results.size() == schema.returns.size();
   for (size_t i = 0; i < site.results.size(); ++i) {
     call.results.push_back(site.results[i]);
