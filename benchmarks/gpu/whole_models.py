@@ -147,26 +147,27 @@ def show(name, make, ways, kernels=0):
     """A row. A call of ours that ran in eager is named as such. Memory that the ways before have left is not counted."""
     cells, lists = [], []
     row = measured[name] = {}
-    begin = None
+    before = None  # allocated and reserved before the first way
     for way in ways:
         torch._dynamo.reset()
         oxyfuel.reset()
         gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        now = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
-        begin = begin or now
+        present = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+        before = before or present
+        left = [now - first for now, first in zip(present, before)]
         function = make(WAYS[way])
         first = seconds(function, 1)
         for _ in range(WARM_UP):
             function()
         steady = min(seconds(function, CALLS) for _ in range(ROUNDS))
         peaks = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
-        peak, reserved = (highest - (there - first_there) >> 20 for highest, there, first_there in zip(peaks, now, begin))
+        peak, reserved = ((highest - rest) >> 20 for highest, rest in zip(peaks, left))
         row[way] = Measured(steady, first - steady, peak, reserved)
         note = " in eager" if way in ("ours", "no-graphs", "tuned") and oxyfuel.metrics()["calls_eager"] else ""
-        if left := now[0] - begin[0] >> 20:
-            note += f" ({left} MiB were left before)"
+        if left[0] >> 20:
+            note += f" ({left[0] >> 20} MiB were left before)"
         if hasattr(function, "lacks") and (lacking := function.lacks()):
             note += f" {lacking} parameters without gradient"
         if kernels:

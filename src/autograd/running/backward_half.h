@@ -40,8 +40,8 @@ class BackwardHalf final : public BackwardProgram {
 
   const Replay& replay() const { return replay_; }
   runtime::DeviceGraphState device_graph_state();
-  // Has the graph compiled ahead that is likely to be asked for first: that of a single number, a loss, if
-  // one of the tangents is such; otherwise the graph for all tangents.
+  // Has the graph compiled ahead that is likely to be asked for first: the graph for a loss, if exactly one
+  // of the tangents is a single number; otherwise the graph for all tangents.
   void begin(const GraphCompiler::Begin& begin);
   void compile_kernels();  // of that graph
   // Has the graph for all tangents compiled. The GIL is held.
@@ -63,6 +63,11 @@ class BackwardHalf final : public BackwardProgram {
     graph::Graph graph;  // what is interpreted where nothing compiled is ready, or where it refuses sizes
 
     bool is_ready() const { return compiled && compiled->readiness() == runtime::Readiness::Ready; }
+  };
+
+  struct Begun {
+    std::vector<bool> absent;
+    std::unique_ptr<BegunCompilation> compilation;
   };
 
   const graph::Output& output_of(size_t gradient) const { return graph_.outputs[gradients_[gradient]]; }
@@ -87,10 +92,6 @@ class BackwardHalf final : public BackwardProgram {
   Replay replay_;
   std::mutex mutex_;
   std::map<std::vector<bool>, std::unique_ptr<Variant>> variants_;  // by what is absent
-  struct Begun {
-    std::vector<bool> absent;
-    std::unique_ptr<BegunCompilation> compilation;
-  };
   // The GIL guards it. It is declared behind `constants_`, so that it never holds the last reference to one.
   std::optional<Begun> begun_;
 };

@@ -133,24 +133,24 @@ int64_t stride_estimate(const Expr& offset, const LoopVariable& l) {
   return stride ? std::abs(estimate(*stride)) : 0;
 }
 
-// What an access moves by with one iteration of each loop, in elements; 0 where it does not, or nobody knows.
-struct Moves {
+// The strides of an access along the loops, in elements; 0 where it has none, or where it is not known.
+struct AccessStrides {
   std::vector<int64_t> strides;  // by loop
   double weight;                 // bytes
 };
 
-std::vector<Moves> moves_of(const std::vector<Access>& accesses, const std::vector<LoopVariable>& loops) {
-  std::vector<Moves> result;
+std::vector<AccessStrides> strides_of(const std::vector<Access>& accesses,
+                                      const std::vector<LoopVariable>& loops) {
+  std::vector<AccessStrides> result;
   for (const Access& access : accesses) {
-    Moves& moves = result.emplace_back(Moves{{}, access.weight});
-    for (const LoopVariable& l : loops) moves.strides.push_back(stride_estimate(access.offset, l));
+    AccessStrides& of_access = result.emplace_back(AccessStrides{{}, access.weight});
+    for (const LoopVariable& l : loops) of_access.strides.push_back(stride_estimate(access.offset, l));
   }
   return result;
 }
 
 // The loops in descending order of their stride; those that the access does not depend on keep their places.
-std::vector<size_t> order_by(const Moves& moves) {
-  const std::vector<int64_t>& strides = moves.strides;
+std::vector<size_t> order_by(const std::vector<int64_t>& strides) {
   std::vector<size_t> order(strides.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<size_t> places;
@@ -163,9 +163,9 @@ std::vector<size_t> order_by(const Moves& moves) {
 }
 
 // Bytes that are accessed in ascending addresses when the loops run in `order`.
-double score(const std::vector<size_t>& order, const std::vector<Moves>& accesses) {
+double score(const std::vector<size_t>& order, const std::vector<AccessStrides>& accesses) {
   double total = 0;
-  for (const Moves& access : accesses) {
+  for (const AccessStrides& access : accesses) {
     int64_t last = 0;
     double ascending = 1;
     for (size_t k = order.size(); k-- > 0;) {
@@ -184,13 +184,13 @@ void reorder(std::vector<LoopVariable>& loops, const std::vector<Access>& access
   if (loops.size() < 2 || accesses.empty()) return;
   std::vector<size_t> best(loops.size());
   std::iota(best.begin(), best.end(), 0);
-  const std::vector<Moves> moves = moves_of(accesses, loops);
-  double best_score = score(best, moves) * 1.01;
+  const std::vector<AccessStrides> strides = strides_of(accesses, loops);
+  double best_score = score(best, strides) * 1.01;
   size_t tried = 0;
-  for (const Moves& access : moves) {
+  for (const AccessStrides& access : strides) {
     if (++tried > 12) break;
-    std::vector<size_t> order = order_by(access);
-    const double s = score(order, moves);
+    std::vector<size_t> order = order_by(access.strides);
+    const double s = score(order, strides);
     if (s <= best_score) continue;
     best_score = s;
     best = order;

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "aten/opaque.h"
+#include "aten/operators.h"
 #include "backend/shared/buffer_bytes.h"
 #include "backend/shared/dependencies.h"
 #include "backend/shared/direct_writes.h"
@@ -226,20 +227,23 @@ class Scheduler {
         plan::Storage& storage = placements_[output.view.buffer].storage;
         if (storage == plan::Storage::Arena) storage = plan::Storage::Output;
       }
-    keep_shown_memory();
+    place_outside_of_arena();
     mark_extern_owned();
   }
 
   // The result of a view that is called shows the memory of its argument for as long as somebody holds it. So
-  // that memory is no part of the arena, and nothing takes it over.
-  void keep_shown_memory() {
+  // that memory is no part of the arena, and nothing takes it over. An operator that counts elements from the
+  // beginning of its argument's storage gets one that begins with the argument.
+  void place_outside_of_arena() {
     for (const loop::Step& step : program_.steps) {
       const auto* call = std::get_if<loop::ExternCall>(&step);
-      if (!call || !call->op || !call->op->is_view()) continue;
+      if (!call || !call->op) continue;
+      const bool shows = call->op->is_view();
+      if (!shows && call->op != op::as_strided_scatter()) continue;
       for_each_view(*call, [&](const loop::BufferView& view) {
         if (view.buffer == kNoBuffer) return;
         Placement& placement = placements_[view.buffer];
-        placement.last = kEnd;
+        if (shows) placement.last = kEnd;
         if (placement.storage == plan::Storage::Arena) placement.storage = plan::Storage::Output;
       });
     }

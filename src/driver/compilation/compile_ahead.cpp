@@ -50,7 +50,7 @@ class Work {
       if (state_ == State::Waiting) may_compile_kernels_ = false;
     }
     run();
-    // The background, which the kernels wait for, may wait for the mutex.
+    // The mutex is not held while kernels are waited for: the background may need it before it compiles them.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return state_ == State::Done; });
     std::unique_ptr<KernelRequest> kernels = std::move(kernels_);

@@ -5,6 +5,7 @@
 // for, the caller does itself.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 

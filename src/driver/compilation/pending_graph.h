@@ -26,8 +26,8 @@ class KernelRequest {
 
   // Compiled, or failed. In a child of a fork, which has no such work, it is requested anew.
   bool is_done();
-  // Returns when it is done. False, at once: the background has not begun to, or will never be done, as the
-  // process ends. Needs no GIL; not to be called by work of the background.
+  // Returns true when it is done. Returns false, without waiting longer, if the background has not begun yet,
+  // or will never be done because the process ends. Needs no GIL; not to be called by work of the background.
   bool wait();
   // To be called once, when it is done. Throws what the backend threw.
   std::shared_ptr<backend::KernelLibrary> library();

@@ -329,6 +329,11 @@ std::unique_ptr<CompiledGraph> finish(Unfinished& source, std::shared_ptr<backen
                                        std::move(frozen.weights), std::move(sized), std::move(variants));
 }
 
+std::unique_ptr<KernelRequest> request_kernels(const Unfinished& source) {
+  std::vector<plan::Kernel> kernels(source.plan.kernels.begin(), source.plan.kernels.end());
+  return std::make_unique<KernelRequest>(source.device, std::move(kernels));
+}
+
 std::unique_ptr<CompiledGraph> load_and_finish(Unfinished& source, CompileStatistics& statistics) {
   std::shared_ptr<backend::KernelLibrary> library;
   {
@@ -373,9 +378,7 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
   };
   steps.request_kernels = [source]() -> std::unique_ptr<KernelRequest> {
     const Unfinished& unfinished = source->planned->unfinished;
-    std::vector<plan::Kernel> kernels(unfinished.plan.kernels.begin(), unfinished.plan.kernels.end());
-    if (kernels.empty()) return nullptr;
-    return std::make_unique<KernelRequest>(unfinished.device, std::move(kernels));
+    return unfinished.plan.kernels.empty() ? nullptr : request_kernels(unfinished);
   };
   steps.finish = [source](KernelRequest* kernels,
                           std::exception_ptr problem) -> std::unique_ptr<CompiledGraph> {
@@ -479,7 +482,8 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
   Compiled result;
   if (joint) {
     const bool compiles_ahead =
-        options.backend == Backend::Native && options.wait && !options.tune &&  // a device times one at once
+        options.backend == Backend::Native && options.wait &&
+        !options.tune &&  // kernels are not timed beside others
         config().compile_ahead.value_or(backend_of(recording.graph).leaves_host_idle());
     result.graph = autograd::compile_differentiable(
         {std::move(recording), std::move(*joint)}, std::move(recorded),
@@ -575,8 +579,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   Compiled result;
   result.statistics = std::move(planned.statistics);
   if (!options.wait && !unfinished.plan.kernels.empty()) {
-    std::vector<plan::Kernel> kernels(unfinished.plan.kernels.begin(), unfinished.plan.kernels.end());
-    const backend::Backend& device = unfinished.device;
+    std::unique_ptr<KernelRequest> request = request_kernels(unfinished);
     const auto shared = std::make_shared<Unfinished>(std::move(unfinished));
     const auto finish_later = [shared](std::shared_ptr<backend::KernelLibrary> library,
                                        double compile_seconds) {
@@ -586,8 +589,7 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
       metrics().compiled += statistics;
       return graph;
     };
-    result.graph =
-        make_pending_graph(std::make_unique<KernelRequest>(device, std::move(kernels)), finish_later);
+    result.graph = make_pending_graph(std::move(request), finish_later);
     return result;
   }
   result.graph = load_and_finish(unfinished, result.statistics);

@@ -25,7 +25,6 @@ struct CallSite {
   const std::vector<TensorSpec>& specs;           // by slot
   std::vector<std::vector<Slot>> argument_slots;  // one list an argument: empty unless it holds tensors
   std::vector<ResultSlot> results;                // one a returned tensor
-  std::vector<bool> is_in_arena;                  // by argument: it is one tensor, which lies in the arena
 
   // The only tensor of an argument; kNoSlot if it is None. InternalError if it is something else.
   Slot tensor(size_t argument) const;

@@ -245,16 +245,13 @@ class Preparer {
   }
 
   void add(const plan::Call& call) {
-    CallSite site{call, result_.specs, {}, {}, {}};
+    CallSite site{call, result_.specs, {}, {}};
     for (const plan::CallArgument& argument : call.args) {
       std::vector<Slot> slots;
       if (const auto* view = std::get_if<plan::View>(&argument)) slots.push_back(slot_of(*view));
       if (const auto* views = std::get_if<std::vector<std::optional<plan::View>>>(&argument))
         for (const auto& view : *views) slots.push_back(view ? slot_of(*view) : kNoSlot);
       site.argument_slots.push_back(std::move(slots));
-      const auto* single = std::get_if<plan::View>(&argument);
-      site.is_in_arena.push_back(single != nullptr &&
-                                 plan_.buffers[single->buffer].storage == plan::Storage::Arena);
     }
     PreparedCall step;
     step.op = call.op;

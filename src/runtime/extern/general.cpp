@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "aten/opaque.h"
-#include "aten/operators.h"
 #include "base/error.h"
 #include "runtime/extern/program_operators.h"
 #include "runtime/values/convert.h"
@@ -84,9 +83,6 @@ struct GeneralCall {
   std::vector<const TensorSpec*> specs;  // of the results; null: not wanted
   bool writes_out = false;
   bool copies_arguments = false;
-  // The operator counts elements from the beginning of the first argument's storage. Of a tensor in the arena
-  // that is another place than that of its own memory, so that the operator gets a copy.
-  bool copies_first = false;
 
   at::Tensor argument(const at::Tensor* table, Slot slot) const {
     if (slot == kNoSlot) return {};
@@ -98,7 +94,6 @@ struct GeneralCall {
     result.reserve(arguments.size() + results.size());
     result.assign(arguments.begin(), arguments.end());
     for (const auto& [index, slot] : tensors) result[index] = argument(table, slot);
-    if (copies_first) result[0] = copy_as_it_lies(result[0].toTensor());
     for (const ListPatch& list : lists) {
       if (list.optional) {
         c10::List<std::optional<at::Tensor>> values;
@@ -179,7 +174,6 @@ Invoke prepare_general(const CallSite& site) {
     else if (std::holds_alternative<graph::ValueList>(argument))
       call.lists.push_back({i, slots, schema.arguments[i].kind == ArgumentKind::OptionalTensorList});
   }
-  call.copies_first = &schema == op::as_strided_scatter() && site.is_in_arena.at(0);
   bool all_planned = !site.results.empty() && site.results.size() == schema.returns.size();
   for (size_t i = 0; i < site.results.size(); ++i) {
     call.results.push_back(site.results[i]);

@@ -7,14 +7,20 @@ using namespace oxy;
 
 namespace {
 
-// Where the only intermediate of this rank is stored.
-plan::Storage storage_of_rank(const std::string& text, size_t rank) {
+// Where the intermediates of this rank are stored.
+std::vector<plan::Storage> storages_of_rank(const std::string& text, size_t rank) {
   const plan::Plan plan =
       oxy::testing::scheduled(oxy::testing::lowered(text), backend::cpu::host_target(), {.parallelism = 1});
   std::vector<plan::Storage> found;
   for (const plan::Buffer& buffer : plan.buffers)
     if (buffer.sizes.size() == rank && buffer.storage != plan::Storage::Input)
       found.push_back(buffer.storage);
+  return found;
+}
+
+// Where the only intermediate of this rank is stored.
+plan::Storage storage_of_rank(const std::string& text, size_t rank) {
+  const std::vector<plan::Storage> found = storages_of_rank(text, rank);
   REQUIRE(found.size() == 1);
   return found.front();
 }
@@ -54,4 +60,16 @@ TEST_CASE("called views: others have no memory of their own") {
       return %4
     })",
                         3) == plan::Storage::Arena);
+}
+
+TEST_CASE("called views: an operator that counts from a storage gets one that begins with its argument") {
+  const std::vector<plan::Storage> found = storages_of_rank(R"(
+    graph(%0 : float32[4, 4, 4], %1 : float32[4]) {
+      %2 : float32[4, 4, 4] = aten::sin(%0)
+      %3 : float32[4, 4, 4] = aten::as_strided_scatter(%2, %1, [4], [17], 16)
+      %4 : float32[4, 4] = aten::sum.dim_IntList(%3, [0], False, dtype=None)
+      return %4
+    })",
+                                                            3);
+  CHECK(found == std::vector{plan::Storage::Output, plan::Storage::Extern});
 }
