@@ -284,10 +284,16 @@ const OperatorSchema* philox_states() {
   return schema;
 }
 
-const OperatorSchema* philox_dropout() {
+const OperatorSchema* philox_mask() {
   static const OperatorSchema* const schema = intern_schema(
-      "oxyfuel::philox_dropout(Tensor input, Tensor states, int place, float p, int width, int threads, "
-      "SymInt[] strides) -> (Tensor, Tensor)");
+      "oxyfuel::philox_mask(Tensor states, int place, float p, int width, int threads, ScalarType dtype, "
+      "SymInt[] sizes, SymInt[] strides) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* scale_kept() {
+  static const OperatorSchema* const schema =
+      intern_schema("oxyfuel::scale_kept(Tensor input, Tensor mask, float p) -> Tensor");
   return schema;
 }
 

@@ -65,8 +65,10 @@ const OperatorSchema* native_dropout();  // (input, p, train)
 // Dropout with eager's numbers in kernels of our own (passes/random/draw_in_kernels.h). philox_states draws
 // for several of them: (counts, threads, device) -> int64 of the seed and a counter for each.
 const OperatorSchema* philox_states();
-// (input, states, place, p, width, threads, strides) -> result, mask
-const OperatorSchema* philox_dropout();
+// Which elements a dropout keeps: (states, place, p, width, threads, dtype, sizes, strides) -> bool. `dtype`:
+// that of the elements; `place`: of its counter among those of `states`.
+const OperatorSchema* philox_mask();
+const OperatorSchema* scale_kept();        // The dropout's result: (input, mask, p)
 const OperatorSchema* sum_over();          // sum.dim_IntList: (self, dims, keepdim, dtype)
 const OperatorSchema* mm();                // (self, mat2)
 const OperatorSchema* mm_dtype();          // (self, mat2, out_dtype)

@@ -187,6 +187,9 @@ class DifferentiableGraph final : public CompiledGraph {
         case SavedValue::Kind::Output:
           node->save(saved.is_foreign ? results[index].detach() : results[index], saved.is_own);
           break;
+        case SavedValue::Kind::Shared:
+          node->save(runtime::shared_copy(results[index]), false);
+          break;
         case SavedValue::Kind::Extra:
           node->save(results[joint_.outputs.size() + index], false);
           break;

@@ -3,7 +3,9 @@
 // the program calls it.
 #include "eval/builtins/cached_calls.h"
 
+#include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "cpy/object_dict.h"
 #include "eval/builtins/treated_calls.h"
@@ -13,6 +15,7 @@
 #include "eval/externals/hashing.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/numbers/varying_number.h"
+#include "eval/python/loggers.h"
 #include "eval/python/objects.h"
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
@@ -160,7 +163,14 @@ Ref call_cached(Interpreter& interpreter, PyObject* callable, Arguments argument
   if (!place) interpreter.stop("calls a cached function whose cache is not found");
   // A function that only logs, such as warning_once() of transformers, may log at the capture.
   const bool only_tells = !arguments.positional.empty() && is_logger(arguments.positional[0].get());
-  if (!place->entry() && only_tells && interpreter.shadows.has_written())
+  // What was written before is not in the objects yet, so that nobody may look at them.
+  const auto is_constant = [](const Ref& value) { return guards::is_constant(value.get()); };
+  const auto looks_at_arguments_alone = [&] {
+    return logs_by_library_alone(arguments.positional[0].get()) &&
+           std::all_of(arguments.positional.begin() + 1, arguments.positional.end(), is_constant) &&
+           std::ranges::all_of(arguments.keywords | std::views::values, is_constant);
+  };
+  if (!place->entry() && only_tells && interpreter.shadows.has_written() && !looks_at_arguments_alone())
     interpreter.stop("tells something, once, behind writes");
   if (!place->entry() && !only_tells) {
     constexpr const char* kReason = "calls a cached function that has no answer yet";

@@ -167,7 +167,7 @@ struct Traits {
   // Computes each element of its results from the elements at the same place of its arguments, at the cost of
   // a few instructions: views, new tensors of numbers, and pointwise operators that draw no random numbers.
   // Cheaper to compute again inside of a fused kernel than to write to memory and read back. The registry
-  // sets it, for entries with a lowering in families of such operators.
+  // sets it for entries with a lowering in families of such operators, and clears it where there is none.
   bool is_cheap = false;
   Rows rows = Rows::None;
 

@@ -28,20 +28,18 @@ Tensor masked(LoweringContext& context, const Tensor& x, const Tensor& mask, con
 
 }  // namespace
 
-void philox_dropout(LoweringContext& context, const graph::Node& node) {
-  // (input, states, place, p, width, threads, strides)
-  const Tensor input = context.operand(node, 0), states = context.operand(node, 1);
+void philox_mask(LoweringContext& context, const graph::Node& node) {
+  // (states, place, p, width, threads, dtype, sizes, strides)
+  const Tensor states = context.operand(node, 0);
   const auto integer = [&](size_t i) { return std::get<Expr>(node.args.at(i)).constant(); };
-  const int64_t place = integer(2), width = integer(4), threads = integer(5);
-  const double kept = 1.0 - std::get<double>(node.args.at(3));
-  const auto strides = std::get<std::vector<Expr>>(node.args.at(6));
-  const DType dtype = context.output_meta(node).dtype, wide = loop::compute_dtype(dtype);
-  const double scale = wide == DType::Float32
-                           ? static_cast<double>(static_cast<float>(1.0 / static_cast<float>(kept)))
-                           : 1.0 / kept;
-  const Expr count = sym::product(input.sizes);
+  const int64_t place = integer(1), width = integer(3), threads = integer(4);
+  const double kept = 1.0 - std::get<double>(node.args.at(2));
+  const DType wide = loop::compute_dtype(std::get<DType>(node.args.at(5)));
+  const auto& sizes = std::get<std::vector<Expr>>(node.args.at(6));
+  const auto strides = std::get<std::vector<Expr>>(node.args.at(7));
+  const Expr count = sym::product(sizes);
   const Tensor mask = context.generate(
-      {states}, input.sizes, DType::Bool,
+      {states}, sizes, DType::Bool,
       [=](BodyBuilder& b, const Index& index) {
         Expr element = 0;
         for (size_t d = 0; d < index.size(); ++d) element = element + index[d] * strides[d];
@@ -52,10 +50,18 @@ void philox_dropout(LoweringContext& context, const graph::Node& node) {
         return b.cast(number, wide) < b.constant(kept, wide);
       },
       kWorkOfPhilox);
-  const bool keeps_mask = node.outputs[1] != graph::kNoValue && context.uses(node.outputs[1]) > 0;
-  if (keeps_mask) context.realise(mask);
-  context.set(node.outputs[0], masked(context, input, mask, context.output_meta(node), scale));
-  if (keeps_mask) context.set(node.outputs[1], mask);
+  if (context.uses(node.outputs[0]) > 1) context.realise(mask);
+  context.set(node.outputs[0], mask);
+}
+
+void scale_kept(LoweringContext& context, const graph::Node& node) {
+  const Tensor input = context.operand(node, 0), mask = context.operand(node, 1);
+  const TensorMeta& result = context.output_meta(node);
+  const double kept = 1.0 - std::get<double>(node.args.at(2));
+  const bool is_single = loop::compute_dtype(result.dtype) == DType::Float32;
+  const double scale =
+      is_single ? static_cast<double>(static_cast<float>(1.0 / static_cast<float>(kept))) : 1.0 / kept;
+  context.set(node.outputs[0], masked(context, input, mask, result, scale));
 }
 
 void dropout_backward(LoweringContext& context, const graph::Node& node) {

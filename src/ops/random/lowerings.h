@@ -6,8 +6,11 @@
 
 namespace oxy::ops::lowerings {
 
-// The numbers that PyTorch's kernel for native_dropout draws on a GPU (aten/src/ATen/native/cuda/Dropout.cu).
-void philox_dropout(loop::LoweringContext& context, const graph::Node& node);
+// By the numbers that PyTorch's kernel for native_dropout draws on a GPU
+// (aten/src/ATen/native/cuda/Dropout.cu).
+void philox_mask(loop::LoweringContext& context, const graph::Node& node);
+// (input, mask, p)
+void scale_kept(loop::LoweringContext& context, const graph::Node& node);
 // (grad, mask, scale)
 void dropout_backward(loop::LoweringContext& context, const graph::Node& node);
 

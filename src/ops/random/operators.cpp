@@ -92,11 +92,18 @@ Family random_operators() {
        .schema = "oxyfuel::philox_states(SymInt[] counts, int threads, Device device) -> Tensor",
        .shape = shapes::philox_states,
        .is_random = true},
-      {.name = "oxyfuel::philox_dropout",
-       .schema = "oxyfuel::philox_dropout(Tensor input, Tensor states, int place, float p, int width, int "
-                 "threads, SymInt[] strides) -> (Tensor, Tensor)",
-       .shape = shapes::dropout_of_states,
-       .lower = lowerings::philox_dropout},
+      {.name = "oxyfuel::philox_mask",
+       .schema = "oxyfuel::philox_mask(Tensor states, int place, float p, int width, int threads, ScalarType "
+                 "dtype, SymInt[] sizes, SymInt[] strides) -> Tensor",
+       .shape = shapes::philox_mask,
+       .lower = lowerings::philox_mask,
+       // Kernels that move the elements compute the numbers in the meantime.
+       .traits = {.is_cheap = true}},
+      {.name = "oxyfuel::scale_kept",
+       .schema = "oxyfuel::scale_kept(Tensor input, Tensor mask, float p) -> Tensor",
+       .shape = shapes::scale_kept,
+       .lower = lowerings::scale_kept,
+       .traits = {.is_cheap = true}},
       {.name = "aten::multinomial",
        .schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
                  "generator=None) -> Tensor",

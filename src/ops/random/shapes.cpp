@@ -82,8 +82,15 @@ Metas philox_states(const ShapeContext& context) {
   return {contiguous_meta(DType::Int64, device_or(context, 2, {}), {Expr(1 + count)})};
 }
 
-Metas dropout_of_states(const ShapeContext& context) {
-  return masked(context);
+Metas philox_mask(const ShapeContext& context) {
+  return {{.dtype = DType::Bool,
+           .device = context.tensor(0).device,
+           .sizes = list(context, 6),
+           .strides = list(context, 7)}};
+}
+
+Metas scale_kept(const ShapeContext& context) {
+  return {product_with(context, context.tensor(0), context.tensor(1))};
 }
 
 Metas multinomial(const ShapeContext& context) {

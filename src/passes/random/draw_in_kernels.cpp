@@ -103,16 +103,21 @@ Graph draw_in_kernels(const Graph& source, const FindDropoutThreads& find) {
     if (const auto found = plan.places.find(id); found != plan.places.end()) {
       const Place& place = found->second;
       const graph::Argument input = node.args[0], probability = node.args[1];
-      node.op = op::philox_dropout();
-      node.args = {input,
-                   ValueRef{states[place.run]},
-                   Expr(static_cast<int64_t>(place.number)),
-                   probability,
-                   Expr(place.dropout.width),
-                   Expr(place.dropout.threads),
-                   source.meta(tensor_argument(original, 0)).strides};
+      const TensorMeta& meta = source.meta(tensor_argument(original, 0));
+      TensorMeta kept = meta;
+      kept.dtype = DType::Bool;
+      kept.storage_offset = 0;
+      const ValueId mask = site.emit(
+          op::philox_mask(),
+          {ValueRef{states[place.run]}, Expr(static_cast<int64_t>(place.number)), probability,
+           Expr(place.dropout.width), Expr(place.dropout.threads), meta.dtype, meta.sizes, meta.strides},
+          kept);
+      const ValueId result = site.emit(op::scale_kept(), {input, ValueRef{mask}, probability}, site.meta(0));
+      if (original.outputs[0] != graph::kNoValue) rewriter.set(original.outputs[0], result);
+      if (original.outputs[1] != graph::kNoValue) rewriter.set(original.outputs[1], mask);
+    } else {
+      rewriter.keep(std::move(node));
     }
-    rewriter.keep(std::move(node));
   }
   return rewriter.finish();
 }

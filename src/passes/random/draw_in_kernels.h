@@ -2,8 +2,9 @@
 //
 // The numbers of a counter-based generator follow from its seed, a counter and the place of an element. So
 // dropouts that follow each other, with nothing that draws between them, take their counters from the
-// generator in one step (oxyfuel::philox_states), and each of them becomes a function of elements
-// (oxyfuel::philox_dropout), which fuses.
+// generator in one step (oxyfuel::philox_states), and each of them becomes two functions of elements, which
+// fuse: which ones it keeps (oxyfuel::philox_mask), and what these become (oxyfuel::scale_kept). A backward
+// pass computes both again, so that neither masks nor results are saved for it.
 #pragma once
 
 #include <functional>

@@ -9,6 +9,8 @@
 #include "ops/core/composer.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/simplification/dead_code.h"
+#include "passes/training/joined_recomputation.h"
+#include "passes/training/many_bytes.h"
 #include "passes/training/saved_values.h"
 
 namespace oxy::passes {
@@ -66,15 +68,16 @@ class Partitioner {
     if (depends_[value]) throw Unsupported("a result of the forward pass depends on a gradient");
   }
 
-  bool keeps_output(size_t i) const {
-    return roles_.keeps_output[i] && joint_.outputs[i].kind == OutputKind::Value;
+  // Of an output that is a tensor of its own.
+  bool is_output(size_t i, bool is_kept) const {
+    return roles_.keeps_output[i] == is_kept && joint_.outputs[i].kind == OutputKind::Value;
   }
 
-  // Values of which an output that the caller keeps is a view with the same elements in the same order.
-  std::map<ValueId, int32_t> viewed_values() const {
+  // Values of which such an output is a view with the same elements in the same order.
+  std::map<ValueId, int32_t> viewed_values(bool is_kept) const {
     std::map<ValueId, int32_t> viewed;
     for (size_t i = 0; i < roles_.forward_outputs; ++i) {
-      if (!keeps_output(i)) continue;
+      if (!is_output(i, is_kept)) continue;
       ValueId id = joint_.outputs[i].value;
       for (const Node* node = producer(joint_, id); node != nullptr; node = producer(joint_, id)) {
         const bool is_reshaped = ops::traits_of(*node->op).movement == ops::Movement::Reshape;
@@ -97,7 +100,7 @@ class Partitioner {
   std::map<ValueId, int32_t> kept_values() const {
     std::map<ValueId, int32_t> kept;
     for (size_t i = 0; i < roles_.forward_outputs; ++i)
-      if (keeps_output(i)) kept.emplace(joint_.outputs[i].value, -1 - static_cast<int32_t>(i));
+      if (is_output(i, true)) kept.emplace(joint_.outputs[i].value, -1 - static_cast<int32_t>(i));
     std::vector<bool> written(joint_.inputs.size(), false);
     for (const graph::Mutation& mutation : joint_.mutations) {
       const auto i = static_cast<size_t>(mutation.input);
@@ -109,6 +112,16 @@ class Partitioner {
     for (size_t i = 0; i < roles_.forward_inputs; ++i)
       if (roles_.keeps_input[i] && !written[i]) kept.emplace(joint_.inputs[i], static_cast<int32_t>(i));
     return kept;
+  }
+
+  // Values that the backward pass can read in the memory of outputs that the caller may write to. It would
+  // take more time to share little memory than to copy it.
+  std::map<ValueId, int32_t> shared_values() const {
+    std::map<ValueId, int32_t> shared = viewed_values(false);
+    for (size_t i = 0; i < roles_.forward_outputs; ++i)
+      if (is_output(i, false)) shared.emplace(joint_.outputs[i].value, static_cast<int32_t>(i));
+    std::erase_if(shared, [&](const auto& item) { return !has_many_bytes(joint_.meta(item.first)); });
+    return shared;
   }
 
   // Whether a node that only the backward pass needs reads it, or a view of it.
@@ -124,7 +137,8 @@ class Partitioner {
   }
 
   void find_saved() {
-    const std::map<ValueId, int32_t> kept = kept_values(), viewed = viewed_values();
+    const std::map<ValueId, int32_t> kept = kept_values(), viewed = viewed_values(true),
+                                     shared = shared_values();
     BackwardPass pass{.is_forward = forward_nodes(),
                       .is_held = IdVector<ValueId, bool>(joint_.values.size())};
     pass.memory_budget = roles_.memory_budget;
@@ -138,6 +152,8 @@ class Partitioner {
     pass.is_read_itself = read_by_backward(pass.is_forward);
     for (const ValueId id : joint_.values.ids())
       pass.is_read_itself[id] = pass.is_read_itself[id] && pass.is_held[id];
+    // Their memory is there in any case.
+    for (const auto& [id, output] : shared) pass.is_held[id] = true;
     for (const ValueId id : passes::choose_saved(joint_, pass)) {
       SavedValue saved;
       if (const auto it = kept.find(id); it != kept.end()) {
@@ -145,6 +161,8 @@ class Partitioner {
                                 : SavedValue{SavedValue::Kind::Output, -1 - it->second};
       } else if (const auto view = viewed.find(id); view != viewed.end()) {
         saved = {SavedValue::Kind::Output, view->second};
+      } else if (const auto place = shared.find(id); place != shared.end()) {
+        saved = {SavedValue::Kind::Shared, place->second};
       } else {
         if (!is_non_overlapping_and_dense(joint_.meta(id)))
           throw Unsupported("a tensor whose elements share memory is needed for gradients");
@@ -163,8 +181,9 @@ class Partitioner {
     for (size_t i = 0; i < saved_.size(); ++i) {
       const ValueId id = saved_[i];
       const SavedValue& saved = result_.saved[i];
-      const bool is_output = saved.kind == SavedValue::Kind::Output;
-      const ValueId own = is_output ? joint_.outputs[static_cast<size_t>(saved.index)].value : id;
+      const bool is_in_output =
+          saved.kind == SavedValue::Kind::Output || saved.kind == SavedValue::Kind::Shared;
+      const ValueId own = is_in_output ? joint_.outputs[static_cast<size_t>(saved.index)].value : id;
       TensorMeta meta = joint_.meta(own);
       if (saved.kind == SavedValue::Kind::Input)
         meta.storage_offset = joint_.meta(joint_.inputs[static_cast<size_t>(saved.index)]).storage_offset;
@@ -183,9 +202,13 @@ class Partitioner {
       map[joint_.inputs[i]] = graph.add_input(joint_.meta(joint_.inputs[i]));
     for (const graph::Constant& constant : joint_.constants)
       map[constant.value] = graph.add_constant(joint_.meta(constant.value), constant.handle);
-    // Gradients in the order in which they were recorded; what is computed again, right before its first use.
-    for (const Node& node : joint_.nodes)
-      if (depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
+    // What is computed again comes right before its first use.
+    IdVector<ValueId, bool> is_there(joint_.values.size());
+    for (const ValueId id : joint_.values.ids()) is_there[id] = map[id] != kNoValue;
+    IdVector<NodeId, bool> is_late;
+    for (const Node& node : joint_.nodes) is_late.add(depends_on_tangent(node));
+    for (const NodeId i : joined_order(joint_, is_late, is_there))
+      if (is_late[i]) append_with_needs(joint_, joint_.nodes[i], graph, map);
     std::map<ValueId, int32_t> output_of;
     for (size_t i = roles_.forward_outputs; i < joint_.outputs.size(); ++i) {
       const ValueId id = joint_.outputs[i].value;

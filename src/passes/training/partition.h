@@ -14,7 +14,7 @@ struct JointRoles {
   size_t forward_inputs = 0;       // graph inputs after these are tangents
   size_t forward_outputs = 0;      // graph outputs after these are gradients
   std::vector<bool> keeps_input;   // the caller may keep this forward input as it is until the backward pass
-  std::vector<bool> keeps_output;  // likewise for forward outputs
+  std::vector<bool> keeps_output;  // likewise for forward outputs. What others have is Shared or Extra
   double memory_budget = 1;        // BackwardPass::memory_budget
   IdVector<graph::NodeId, bool> made_once;  // BackwardPass::made_once
 };
@@ -23,6 +23,8 @@ struct SavedValue {
   enum class Kind : uint8_t {
     Input,   // forward input `index`
     Output,  // forward output `index`, one that is a tensor of its own
+    Shared,  // forward output `index`, which the caller may write to: the memory has to be shared with it
+             // copy-on-write
     Extra,   // output `forward_outputs + index` of the forward graph
   };
   Kind kind = Kind::Extra;

@@ -4,6 +4,7 @@
 
 #include "passes/rewriting/rewrite.h"
 #include "passes/simplification/dead_code.h"
+#include "passes/training/joined_recomputation.h"
 #include "passes/training/saved_values.h"
 #include "passes/training/softmax_rows.h"
 
@@ -35,7 +36,10 @@ Graph recompute_for_backward(const Graph& graph, double memory_budget) {
   const auto keep_for_late = [&](ValueId id) { late[id] = rewriter.map(id); };
   std::ranges::for_each(source.inputs, keep_for_late);
   for (const graph::Constant& constant : source.constants) keep_for_late(constant.value);
-  for (const NodeId i : source.nodes.ids()) {
+  IdVector<ValueId, bool> is_there = is_kept;
+  std::ranges::for_each(source.inputs, mark(is_there));
+  for (const graph::Constant& constant : source.constants) is_there[constant.value] = true;
+  for (const NodeId i : joined_order(source, pass.is_late, is_there)) {
     const Node& node = source.nodes[i];
     if (pass.is_late[i])
       append_with_needs(source, node, rewriter.graph(), late);

@@ -11,6 +11,8 @@
 #include "ops/core/registry.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/training/checkpoints.h"
+#include "passes/training/joined_recomputation.h"
+#include "passes/training/many_bytes.h"
 #include "passes/training/maximum_flow.h"
 #include "passes/training/written_in_both.h"
 #include "sym/hints.h"
@@ -21,9 +23,8 @@ namespace {
 // What a saved value costs besides its bytes: an output, an input and a tensor of its own.
 constexpr int64_t kBytesOfATensor = 64;
 
-// The share of its bytes, as a divisor, that price_of_rows() says. Fewer bytes stay in a cache.
+// The share of its bytes, as a divisor, that price_of_rows() says.
 constexpr int64_t kPriceOfRows = 4;
-constexpr int64_t kLeastBytesOfRows = 1 << 20;
 
 // The cost of what the partition cannot save: a tensor of its own that is not dense. It is chosen only where
 // nothing else will do.
@@ -145,12 +146,13 @@ class Chooser {
     if (made != nullptr && made->op == op::to_copy()) operand = tensor_argument(*made, 0);
     const ValueId result = node.outputs.front();
     if (item_size(graph_.meta(operand).dtype) >= item_size(graph_.meta(result).dtype)) return std::nullopt;
-    if (bytes(result) < kLeastBytesOfRows) return std::nullopt;
+    if (!has_many_bytes(graph_.meta(result))) return std::nullopt;
     return bytes(result) / kPriceOfRows;
   }
 
   void find_written_in_both() {
-    written_in_both_ = written_in_both(graph_, pass_, [this](NodeId i) { return may_recompute(i); });
+    const auto may = [this](NodeId i) { return may_recompute(i); };
+    written_in_both_ = written_in_both(graph_, pass_, joined_recomputations(graph_, pass_, may), may);
     for (const ValueId id : graph_.values.ids())
       if (stands_in(id)) written_in_both_[id] = false;
   }

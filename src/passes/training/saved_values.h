@@ -3,9 +3,9 @@
 // Whichever moves fewer bytes: a minimum cut over the values between the forward pass and the gradients
 // (PyTorch 2 paper, section 5 "min-cut"). Only cheap operators are computed again (ops::Traits::is_cheap, and
 // softmaxes of halves, which have a price), not products and other reductions, and not what both passes would
-// write to memory (passes/training/written_in_both.h), unless a memory budget asks for it; never random
-// numbers, nor what the backward pass compares for equality. What BackwardPass::is_read_itself speaks of is
-// not saved. What ran under torch.utils.checkpoint is computed again as the program asks
+// write to memory (passes/training/written_in_both.h), unless a memory budget asks for it; never what
+// draws from a generator, nor what the backward pass compares for equality. What BackwardPass::is_read_itself
+// speaks of is not saved. What ran under torch.utils.checkpoint is computed again as the program asks
 // (passes/training/checkpoints.h).
 #pragma once
 

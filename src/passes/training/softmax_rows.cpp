@@ -5,56 +5,88 @@
 #include "base/error.h"
 #include "ops/core/composer.h"
 #include "passes/rewriting/rewrite.h"
-#include "sym/hints.h"
+#include "passes/training/many_bytes.h"
 
 namespace oxy::passes {
 namespace {
 
-constexpr int64_t kLeastBytes = 1 << 20;  // of a result: fewer stay in a cache
-
-// Whether the backward pass reads what the forward pass reads: what a kernel makes has more digits there than
-// in memory, and may be made again of what was saved.
+// Whether the backward pass reads what the forward pass reads: what a kernel computes has more digits there
+// than in memory, and may be computed again of what was saved. What only moves elements has theirs.
 bool is_memory(const Graph& graph, ValueId id) {
   const Node* const made = producer(graph, id);
-  return made == nullptr || !ops::entry_of(*made->op).lower;
+  if (made == nullptr || !ops::entry_of(*made->op).lower) return true;
+  switch (ops::traits_of(*made->op).movement) {
+    case ops::Movement::None:
+    case ops::Movement::Convert:
+    case ops::Movement::Replace:
+      return false;
+    default:
+      break;
+  }
+  bool is_moved = true;
+  graph::for_each_input(*made, [&](ValueId moved) { is_moved = is_moved && is_memory(graph, moved); });
+  return is_moved;
 }
 
-// Whether the softmax's operand was widened from memory, its elements in the order of the result's, and the
-// result is worth it.
-bool is_of_narrow_memory(const Graph& graph, const Node& node, const TensorMeta& result) {
-  const auto bytes = static_cast<int64_t>(item_size(result.dtype));
-  if (!is_contiguous(result) || sym::estimate(element_count(result)) * bytes < kLeastBytes) return false;
-  ValueId operand = tensor_argument(node, 0);
+bool reshapes(const Node& node) {
+  return ops::traits_of(*node.op).movement == ops::Movement::Reshape;
+}
+
+// The value that contiguous reshapes were made of; kNoValue where one of them is not contiguous.
+ValueId before_reshapes(const Graph& graph, ValueId id) {
   for (;;) {
-    if (!is_contiguous(graph.meta(operand))) return false;
-    const Node* const made = producer(graph, operand);
-    const bool converts =
-        made != nullptr && made->op == op::to_copy() && graph.meta(operand).dtype == result.dtype;
-    const bool reshapes = made != nullptr && ops::traits_of(*made->op).movement == ops::Movement::Reshape;
-    if (!converts && !reshapes) break;
-    operand = tensor_argument(*made, 0);
+    if (!is_contiguous(graph.meta(id))) return graph::kNoValue;
+    const Node* const made = producer(graph, id);
+    if (made == nullptr || !reshapes(*made)) return id;
+    id = tensor_argument(*made, 0);
   }
+}
+
+// What the caller has anyway, as it is or in other dimensions.
+IdVector<ValueId, bool> returned_values(const Graph& graph) {
+  IdVector<ValueId, bool> result(graph.values.size(), false);
+  for (const graph::Output& output : graph.outputs)
+    if (const ValueId id = before_reshapes(graph, output.value); id != graph::kNoValue) result[id] = true;
+  return result;
+}
+
+// Whether the softmax's operand is in memory, its elements in the order of the result's, and the result is
+// worth it: it was widened from there, or the operand is there in any case.
+bool is_of_memory(const Site& site, const IdVector<ValueId, bool>& is_returned) {
+  const Graph& graph = site.source;
+  const TensorMeta& result = site.meta();
+  if (!is_contiguous(result) || !has_many_bytes(result)) return false;
+  ValueId operand = before_reshapes(graph, tensor_argument(site.original, 0));
+  while (operand != graph::kNoValue) {
+    const Node* const made = producer(graph, operand);
+    if (made == nullptr || made->op != op::to_copy() || graph.meta(operand).dtype != result.dtype) break;
+    operand = before_reshapes(graph, tensor_argument(*made, 0));
+  }
+  if (operand == graph::kNoValue) return false;
   const TensorMeta& meta = graph.meta(operand);
-  return is_floating(meta.dtype) && item_size(meta.dtype) < item_size(result.dtype) &&
-         meta.device == result.device && is_memory(graph, operand);
+  const bool is_narrow = item_size(meta.dtype) < item_size(result.dtype);
+  const bool is_there = is_returned[operand] && meta.dtype == result.dtype;
+  return is_floating(meta.dtype) && (is_narrow || is_there) && meta.device == result.device &&
+         is_memory(graph, operand);
 }
 
 }  // namespace
 
 Graph separate_softmax_rows(const Graph& graph) {
-  return rewrite(graph, [](const Site& site) -> std::optional<std::vector<ValueId>> {
+  const IdVector<ValueId, bool> is_returned = returned_values(graph);
+  return rewrite(graph, [&](const Site& site) -> std::optional<std::vector<ValueId>> {
     const ops::Rows rows = ops::traits_of(*site.node.op).rows;
     if (rows == ops::Rows::None || site.meta().rank() == 0) return std::nullopt;
     const TensorMeta result = site.meta();
-    if (!is_of_narrow_memory(site.graph, site.node, result)) return std::nullopt;
+    if (!is_of_memory(site, is_returned)) return std::nullopt;
     ops::Composer c(site.graph, site.node);
     const auto operand = std::get<ValueRef>(site.node.args.at(0));
     const ValueRef wide = c.meta(operand).dtype == result.dtype ? operand : c.convert(operand, result.dtype);
     const std::vector<ValueRef> of_row = c.call_many(op::softmax_rows(), {wide, site.node.args.at(1)});
     const ValueRef below = c.call(op::sub(), {wide, of_row[0]});
-    const ValueRef value = rows == ops::Rows::Softmax
-                               ? c.call(op::div(), {c.call(op::exp(), {below}), of_row[1]})
-                               : c.call(op::sub(), {below, c.call(op::log(), {of_row[1]})});
+    ValueRef value = rows == ops::Rows::Softmax ? c.call(op::div(), {c.call(op::exp(), {below}), of_row[1]})
+                                                : c.call(op::sub(), {below, c.call(op::log(), {of_row[1]})});
+    if (c.meta(value).dtype != result.dtype) value = c.convert(value, result.dtype);
     const TensorMeta& made = site.graph.meta(value.id);
     check(made.sizes == result.sizes && is_contiguous(made), "a softmax of its rows has another layout");
     return std::vector{value.id};

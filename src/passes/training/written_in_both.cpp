@@ -17,10 +17,6 @@ using graph::ValueId;
 // How many operators outside of kernels lie on the longest way to a node.
 using Depth = int32_t;
 
-bool is_outside_of_kernels(const Node& node) {
-  return !node.op->is_view() && !ops::entry_of(*node.op).lower;
-}
-
 // Who reads a value, or a view of it.
 struct Readers {
   Depth last_of_forward = -1;
@@ -57,7 +53,12 @@ bool is_written_in_both(const Readers& readers, Depth made) {
 
 }  // namespace
 
+bool is_outside_of_kernels(const Node& node) {
+  return !node.op->is_view() && !ops::entry_of(*node.op).lower;
+}
+
 IdVector<ValueId, bool> written_in_both(const graph::Graph& graph, const BackwardPass& pass,
+                                        const IdVector<ValueId, bool>& is_joined,
                                         const std::function<bool(NodeId)>& may_recompute) {
   const IdVector<NodeId, Depth> depth = depths(graph);
   IdVector<ValueId, Readers> readers(graph.values.size());
@@ -65,11 +66,12 @@ IdVector<ValueId, bool> written_in_both(const graph::Graph& graph, const Backwar
   for (const NodeId i : graph.nodes.ids() | std::views::reverse) {
     const Node& node = graph.nodes[i];
     Readers of_outputs;
-    bool is_written = false;
+    bool is_written = false, joins = false;
     for (const ValueId id : node.outputs) {
       if (id == kNoValue) continue;
       of_outputs.add(readers[id]);
-      result[id] = is_written_in_both(readers[id], depth[i]);
+      joins = joins || is_joined[id];
+      result[id] = !is_joined[id] && is_written_in_both(readers[id], depth[i]);
       is_written = is_written || result[id];
     }
     Readers reader;
@@ -81,7 +83,7 @@ IdVector<ValueId, bool> written_in_both(const graph::Graph& graph, const Backwar
       if (pass.is_late[i]) {
         reader.first_of_backward = reader.last_of_backward = depth[i];
         reader.is_operand_of_backward = outside;
-      } else if (of_outputs.last_of_backward >= 0 && may_recompute(i) && !is_written) {
+      } else if (of_outputs.last_of_backward >= 0 && may_recompute(i) && !is_written && !joins) {
         reader.first_of_backward = reader.last_of_backward = of_outputs.first_of_backward;
       }
     }

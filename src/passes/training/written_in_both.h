@@ -13,8 +13,14 @@
 
 namespace oxy::passes {
 
-// `may_recompute`: of a node of the forward pass, whether the backward pass may compute it again.
+// An operator, no view, that no kernel of ours computes.
+bool is_outside_of_kernels(const graph::Node& node);
+
+// `may_recompute`: of a node of the forward pass, whether the backward pass may compute it again. `is_joined`
+// (passes/training/joined_recomputation.h): values of which a kernel of the backward pass reads the operands
+// anyway; they are not among the result.
 IdVector<graph::ValueId, bool> written_in_both(const graph::Graph& graph, const BackwardPass& pass,
+                                               const IdVector<graph::ValueId, bool>& is_joined,
                                                const std::function<bool(graph::NodeId)>& may_recompute);
 
 }  // namespace oxy::passes

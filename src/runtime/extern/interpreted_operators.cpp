@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/accumulate.h>
 
 #include <array>
 #include <cmath>
@@ -109,13 +110,12 @@ at::Tensor max_pool2d_gradient(const at::Tensor& gradient, const at::Tensor& pla
 }
 
 // The numbers are drawn on the host, one after the other.
-std::tuple<at::Tensor, at::Tensor> philox_dropout(const at::Tensor& input, const at::Tensor& states,
-                                                  int64_t place, double p, int64_t width, int64_t threads,
-                                                  IntArrayRef strides) {
+at::Tensor philox_mask(const at::Tensor& states, int64_t place, double p, int64_t width, int64_t threads,
+                       at::ScalarType dtype, IntArrayRef sizes, IntArrayRef strides) {
   const at::Tensor on_host = states.to(kHost).contiguous();
   const auto* const words = on_host.const_data_ptr<int64_t>();
-  const int64_t count = input.numel();
-  const bool is_wide = input.scalar_type() == at::kDouble;
+  const int64_t count = c10::multiply_integers(sizes);
+  const bool is_wide = dtype == at::kDouble;
   at::Tensor kept = at::empty({count}, at::TensorOptions(at::kBool));
   auto* const is_kept = kept.mutable_data_ptr<bool>();
   for (int64_t element = 0; element < count; ++element) {
@@ -124,10 +124,14 @@ std::tuple<at::Tensor, at::Tensor> philox_dropout(const at::Tensor& input, const
                                               where.position.constant());
     is_kept[element] = is_wide ? number < 1.0 - p : number < static_cast<float>(1.0 - p);
   }
-  const at::Tensor mask = kept.as_strided(input.sizes(), strides).to(input.device());
-  const double scale =
-      is_wide ? 1.0 / (1.0 - p) : static_cast<double>(static_cast<float>(1.0 / static_cast<float>(1.0 - p)));
-  return {at::mul(at::mul(input, mask), scale), mask};
+  return kept.as_strided(sizes, strides).to(states.device());
+}
+
+at::Tensor scale_kept(const at::Tensor& input, const at::Tensor& mask, double p) {
+  const double scale = input.scalar_type() == at::kDouble
+                           ? 1.0 / (1.0 - p)
+                           : static_cast<double>(static_cast<float>(1.0 / static_cast<float>(1.0 - p)));
+  return at::mul(at::mul(input, mask), scale);
 }
 
 }  // namespace
@@ -144,7 +148,8 @@ void add_interpreted_operators(torch::Library& library, const SchemaOf& schema_o
   add("max_pool2d_places", TORCH_FN(max_pool2d_places));
   add("max_pool2d_indices", TORCH_FN(max_pool2d_indices));
   add("max_pool2d_gradient", TORCH_FN(max_pool2d_gradient));
-  add("philox_dropout", TORCH_FN(philox_dropout));
+  add("philox_mask", TORCH_FN(philox_mask));
+  add("scale_kept", TORCH_FN(scale_kept));
 }
 
 }  // namespace oxy::runtime

@@ -98,6 +98,15 @@ at::Tensor for_reading(const at::Tensor& tensor) {
                      tensor.storage_offset());
 }
 
+at::Tensor shared_copy(const at::Tensor& tensor) {
+  c10::intrusive_ptr<c10::StorageImpl> storage = c10::impl::cow::lazy_clone_storage(
+      *tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  if (!storage) return tensor.detach().clone();
+  return tensor_over(c10::Storage(std::move(storage)),
+                     {tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec(), 0},
+                     tensor.storage_offset());
+}
+
 int64_t bytes_of(const TensorSpec& spec) {
   return static_cast<int64_t>(
       at::detail::computeStorageNbytes(spec.sizes, spec.strides, c10::elementSize(spec.dtype)));

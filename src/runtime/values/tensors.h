@@ -55,6 +55,10 @@ at::Tensor without_history(const at::Tensor& tensor);
 // A tensor of the same elements for an operator that asks for a mutable pointer but only reads: over
 // copy-on-write storage it borrows the memory, so that the storage stays shared. Valid while `tensor` is.
 at::Tensor for_reading(const at::Tensor& tensor);
+// A tensor of the same elements, without a history. It shares the memory until either is written to: a write
+// through torch moves what is written to other memory first. The other holders of the storage of `tensor`
+// must be known to write through torch only. Where torch cannot share the memory so, it is copied.
+at::Tensor shared_copy(const at::Tensor& tensor);
 // Of the memory from the first to the last element.
 int64_t bytes_of(const TensorSpec& spec);
 // True if the tensor has these sizes, and these strides wherever they matter.

@@ -126,7 +126,7 @@ void intern_built_operators() {
   op::mul(), op::vector_product(), op::rsqrt(), op::neg(), op::cat(), op::full(), op::pack_linear(),
       op::packed_linear();
   op::pack_convolution(), op::packed_convolution(), op::depthwise_convolution(), op::philox_states(),
-      op::philox_dropout();
+      op::philox_mask(), op::scale_kept();
 }
 
 }  // namespace

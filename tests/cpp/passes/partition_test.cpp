@@ -308,6 +308,81 @@ TEST_CASE(
   CHECK(operators(singles.backward) == "mul.Tensor");
 }
 
+// y = gelu(x) @ w, of which x is a product, and the gradients of w and x. `{}`: how many rows.
+std::string feed_forward(int rows) {
+  return fmt::format(R"(graph(%0: bfloat16[{0}, 512], %1: bfloat16[512, 512], %2: bfloat16[{0}, 512]) {{
+  %3: bfloat16[{0}, 512] = aten::mm(%0, %1)
+  %4: bfloat16[{0}, 512] = aten::gelu(%3, approximate="tanh")
+  %5: bfloat16[{0}, 512] = aten::mm(%4, %1)
+  %6: bfloat16[512, {0}]{{strides=[1, 512]}} = aten::permute(%4, [1, 0])
+  %7: bfloat16[512, 512] = aten::mm(%6, %2)
+  %8: bfloat16[512, 512]{{strides=[1, 512]}} = aten::permute(%1, [1, 0])
+  %9: bfloat16[{0}, 512] = aten::mm(%2, %8)
+  %10: bfloat16[{0}, 512] = aten::gelu_backward(%9, %3, approximate="tanh")
+  %11: bfloat16[{0}, 512] = aten::mm(%10, %8)
+  return %5, %7, %11
+}})",
+                     rows);
+}
+
+TEST_CASE("partition: what a kernel of the backward pass can make beside a gradient is made there") {
+  const JointRoles roles{
+      .forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}};
+  const Partition result = cut(feed_forward(4096), roles);
+  // The product that reads the gelu's result comes behind the gelu's gradient.
+  CHECK(operators(result.backward) == "permute mm gelu_backward gelu permute mm mm");
+  CHECK(result.saved.size() == 2);  // the weight, and what the gelu was made of
+  // Little is saved: the order stays.
+  const Partition small = cut(feed_forward(16), roles);
+  CHECK(operators(small.backward) == "permute mm permute mm gelu_backward mm");
+  CHECK(small.saved.size() == 3);
+}
+
+TEST_CASE("partition: neither the mask of a dropout nor its result are saved") {
+  const Partition result = cut(
+      R"(graph(%0: bfloat16[4096, 512], %1: bfloat16[512, 512], %2: bfloat16[4096, 512]) {
+  %3: int64[2] = oxyfuel::philox_states([2097152], 1024, cpu)
+  %4: bfloat16[4096, 512] = aten::mm(%0, %1)
+  %5: bfloat16[4096, 512] = aten::relu(%4)
+  %6: bool[4096, 512] = oxyfuel::philox_mask(%3, 0, 0.1, 4, 1024, bfloat16, [4096, 512], [512, 1])
+  %7: bfloat16[4096, 512] = oxyfuel::scale_kept(%5, %6, 0.1)
+  %8: bfloat16[4096, 512] = aten::mm(%7, %1)
+  %9: bfloat16[512, 4096]{strides=[1, 512]} = aten::permute(%7, [1, 0])
+  %10: bfloat16[512, 512] = aten::mm(%9, %2)
+  %11: bfloat16[512, 512]{strides=[1, 512]} = aten::permute(%1, [1, 0])
+  %12: bfloat16[4096, 512] = aten::mm(%2, %11)
+  %13: bfloat16[4096, 512] = aten::native_dropout_backward(%12, %6, 1.1111111111111112)
+  %14: bool[4096, 512] = aten::le.Scalar(%5, 0)
+  %15: bfloat16[] = aten::full([], 0.0, dtype=bfloat16, layout=None, device=cpu, pin_memory=None)
+  %16: bfloat16[4096, 512] = aten::where.self(%14, %15, %13)
+  return %8, %10, %16
+})",
+      {.forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {true}});
+  CHECK(
+      operators(result.backward) ==
+      "permute mm l::philox_mask native_dropout_backward full le.Scalar where.self l::scale_kept permute mm");
+  CHECK(result.saved.size() == 3);  // the weight, the states, and what the relu gives
+}
+
+TEST_CASE("partition: a saved result that the caller may write to is shared, unless it is small") {
+  const auto saved = [](int rows) {
+    const Partition result = cut(
+        fmt::format(R"(graph(%0: float32[{0}, 512], %1: float32[512, 512], %2: float32[{0}, 512]) {{
+  %3: float32[{0}, 512] = aten::mm(%0, %1)
+  %4: float32[512, {0}] = aten::view(%3, [512, {0}])
+  %5: float32[{0}, 512] = aten::mul.Tensor(%2, %3)
+  return %4, %5
+}})",
+                    rows),
+        {.forward_inputs = 2, .forward_outputs = 1, .keeps_input = {true, true}, .keeps_output = {false}});
+    CHECK(operators(result.backward).ends_with("mul.Tensor"));
+    CHECK(result.saved.size() == 1);
+    return result.saved.at(0).kind;
+  };
+  CHECK(saved(1024) == SavedValue::Kind::Shared);
+  CHECK(saved(16) == SavedValue::Kind::Extra);
+}
+
 TEST_CASE("partition: what is made once is saved, however cheap it is") {
   const std::string_view joint = R"(graph(%0: float32[8], %1: float32[8]) {
   %2: float32[8] = aten::sin(%0)

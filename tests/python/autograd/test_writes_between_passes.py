@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import oxyfuel
 from eager_comparison import outcome, program
 
 X = torch.tensor([[0.5, -1.5, 2.0], [3.0, -0.25, 1.0]])
@@ -202,3 +203,56 @@ def test_arguments_that_one_gradient_reads(compile, which, asked):
     results = compile(saved_by_one)(x, w)
     (x, w)[which].detach().add_(1)
     return gradients_or_refusal([results[i] for i in asked], (x, w))
+
+
+class Logits(torch.nn.Module):
+    """A model that returns its loss and the logits, of which the gradient of the loss reads the narrow ones."""
+
+    CLASSES = 8192
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.last = torch.nn.Linear(16, self.CLASSES)
+
+    def forward(self, x, labels):
+        logits = self.last(x).view(4, 32, self.CLASSES)
+        return F.cross_entropy(logits.float().view(-1, self.CLASSES), labels), logits
+
+
+WRITES_TO_LOGITS = {
+    "nothing": lambda logits: None,
+    "a detached alias": lambda logits: logits.detach().add_(1),
+    "the data": lambda logits: logits.data.zero_(),
+    "a part": lambda logits: logits.detach()[0].fill_(3),
+    "through numpy": lambda logits: logits.detach().view(torch.int16).numpy().fill(0),
+    "all but the first": lambda logits: logits.detach().view(-1)[5:].copy_(torch.ones(())),
+}
+
+
+@pytest.mark.parametrize("write", WRITES_TO_LOGITS)
+@program(whole=True, grad=True)
+def test_a_result_that_is_saved_and_written_to(compile, write):
+    """Eager saves something else, so that the write is no error, and gradients are those without it."""
+    model = Logits()
+    compiled = compile(model)
+    x, labels = torch.randn(128, 16), torch.arange(128) * 7
+    for _ in range(2):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss, logits = compiled(x, labels)
+        kept = logits.detach().clone()
+        WRITES_TO_LOGITS[write](logits)
+        loss.backward(retain_graph=True)
+        loss.backward()
+    return loss, kept, logits, model.last.weight.grad, model.last.bias.grad
+
+
+def test_a_saved_result_is_no_copy():
+    compiled = oxyfuel.compile(Logits())
+    x, labels = torch.randn(128, 16), torch.arange(128) * 7
+    with torch.autocast("cpu", torch.bfloat16):
+        loss, logits = compiled(x, labels)
+    assert torch._C._is_cow_tensor(logits)
+    loss.backward()
+    logits.detach().add_(1)
+    assert not torch._C._is_cow_tensor(logits)

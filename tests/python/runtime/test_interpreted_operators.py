@@ -72,7 +72,8 @@ def test_dropout():
     """Threads take four neighbours each, and begin again once all have."""
     seed, counter, threads, p = 2**40 + 7, 12, 4, 0.3
     x = torch.arange(1, 41.0).reshape(5, 8).t()
-    result, mask = OWN.philox_dropout(x, torch.tensor([seed, 99, counter]), 1, p, 4, threads, [1, 8])
+    mask = OWN.philox_mask(torch.tensor([seed, 99, counter]), 1, p, 4, threads, x.dtype, [8, 5], [1, 8])
+    result = OWN.scale_kept(x, mask, p)
     for element in range(40):  # in memory order
         share, word = divmod(element, 4)
         number = (philox(seed, counter + share // threads, share % threads)[word] + 0.5) / 2**32

@@ -1,6 +1,8 @@
 """functools.lru_cache: what a cache can be told by, besides that it is fast."""
 
 import functools
+import io
+import logging
 import warnings
 
 import pytest
@@ -280,6 +282,72 @@ def test_what_a_cached_function_tells_of_its_caller(compile):
         warnings.simplefilter("always")
         results = f(X), f(X)
     return results, [(str(each.message), each.lineno) for each in told]
+
+
+class Kept:
+    pass
+
+
+class LooksAt(logging.Filter):
+    """A part of the program that sees its objects whenever something is told."""
+
+    def __init__(self, kept):
+        super().__init__()
+        self.kept = kept
+
+    def filter(self, record):
+        record.msg += f", and {self.kept.number} was kept"
+        return True
+
+
+def tell_behind_a_write(compile, prepare):
+    """As transformers' warning_once()."""
+
+    @functools.lru_cache
+    def tell_once(logger, *arguments):
+        logger.warning(*arguments)
+
+    kept, logger, stream = Kept(), logging.Logger("told once"), io.StringIO()
+    kept.number = 0
+    logger.addHandler(logging.StreamHandler(stream))
+    prepare(logger, kept)
+
+    @compile
+    def f(x):
+        kept.number = 2
+        tell_once(logger, f"{type(x).__name__} came")
+        return x + kept.number
+
+    return f(X), f(X), stream.getvalue(), kept.number
+
+
+@program(whole=True)
+def test_what_is_told_once_behind_a_write(compile):
+    """The message says nothing of what was written, so that it is told at the capture."""
+    return tell_behind_a_write(compile, lambda logger, kept: None)
+
+
+LOOKING = {
+    "a filter": lambda logger, kept: logger.addFilter(LooksAt(kept)),
+    "a filter of a handler": lambda logger, kept: logger.handlers[0].addFilter(LooksAt(kept)),
+    "a handler of a parent": lambda logger, kept: setattr(logger, "parent", logging.Logger("above")) or logger.parent.addHandler(Telling(logger, kept)),
+    "a method": lambda logger, kept: setattr(logger, "handle", lambda record: LooksAt(kept).filter(record) and logger.callHandlers(record)),
+}
+
+
+class Telling(logging.Handler):
+    def __init__(self, logger, kept):
+        super().__init__()
+        self.logger, self.kept = logger, kept
+
+    def emit(self, record):
+        self.logger.handlers[0].stream.write(f"{self.kept.number} was kept\n")
+
+
+@pytest.mark.parametrize("looking", LOOKING.values(), ids=LOOKING)
+@program(whole=False)
+def test_what_looks_at_objects_when_something_is_told(compile, looking):
+    return tell_behind_a_write(compile, looking)
 
 
 @program(whole=False, options={"recompile_limit": 2})
