@@ -168,6 +168,8 @@ class LoweringContext {
   // Whether the value is a part of a tensor that an operator computes, so that no two elements share memory
   // unless a stride is 0.
   bool is_part_of_computed(graph::ValueId id) const;
+  // The outermost dense value whose memory `id` is a view of; kNoValue: there is none.
+  graph::ValueId viewed_whole(graph::ValueId id) const;
   BufferView output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed);
   ProgramOutput finish_output(const graph::Output& output, IdVector<BufferId, bool>& exposed);
 

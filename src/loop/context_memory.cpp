@@ -200,15 +200,28 @@ bool LoweringContext::is_part_of_computed(graph::ValueId id) const {
   }
 }
 
+graph::ValueId LoweringContext::viewed_whole(graph::ValueId id) const {
+  graph::ValueId whole = graph::kNoValue;
+  const DType dtype = meta(id).dtype;
+  for (graph::NodeId producer = graph_.values[id].node;
+       producer != graph::kNoNode && graph_.nodes[producer].op->is_view();
+       producer = graph_.values[id].node) {
+    id = std::get<graph::ValueRef>(graph_.nodes[producer].args.at(0)).id;
+    if (meta(id).dtype != dtype) break;  // strides count elements of another size
+    if (is_non_overlapping_and_dense(meta(id))) whole = id;
+  }
+  return whole;
+}
+
 BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bool>& exposed) {
   const TensorMeta& m = meta(id);
-  auto usable = [&](const std::optional<BufferView>& view) {
+  const auto usable_as = [&](const std::optional<BufferView>& view, const TensorMeta& wanted) {
     return view && program_.buffers[view->buffer].kind == BufferKind::Intermediate &&
            !(exposed.contains(view->buffer) && exposed[view->buffer]) &&
-           same_strides(m.sizes, view->strides, m.strides);
+           same_strides(wanted.sizes, view->strides, wanted.strides);
   };
   auto view = window(value(id));
-  if (!usable(view)) {
+  if (!usable_as(view, m)) {
     // What eager returned as a view of something larger has its gaps and repetitions here as well.
     std::vector<bool> repeats = repeated(m);
     TensorMeta distinct = m;
@@ -216,7 +229,14 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
       if (repeats[d]) distinct.sizes[d] = 1;
     const bool any_repeats = std::ranges::find(repeats, true) != repeats.end();
     const bool is_apart = is_known_apart(distinct) || (!any_repeats && is_part_of_computed(id));
-    if (is_non_overlapping_and_dense(m) || !is_apart) {
+    const graph::ValueId seen = is_apart ? graph::kNoValue : viewed_whole(id);
+    if (seen != graph::kNoValue && !is_non_overlapping_and_dense(m)) {
+      // Elements share memory as they do in eager.
+      const TensorMeta& whole = meta(seen);
+      view = window(value(seen));
+      if (!usable_as(view, whole)) view = window(copy(value(seen), whole.strides));
+      view = BufferView{view->buffer, m.sizes, m.strides, view->offset + graph::offset_between(whole, m)};
+    } else if (is_non_overlapping_and_dense(m) || !is_apart) {
       view = window(copy(value(id), dense_strides(m)));
     } else {
       Tensor whole = value(id);

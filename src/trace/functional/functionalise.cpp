@@ -388,7 +388,13 @@ class Functionaliser {
         return out_.meta(sets_.read(recorded.value)).storage_offset !=
                in_.meta(recorded.value).storage_offset;
       };
-      if (!first_of_root.contains(root) && (sharers[root] > 1 || lies_elsewhere())) {
+      // Of a constant the whole is copied where the output shows parts of it, or some elements twice.
+      const auto is_part_of_given = [&] {
+        const TensorMeta &part = in_.meta(recorded.value), &whole = in_.meta(root);
+        return out_.is_given(out_.storage_of(sets_.read(recorded.value))) &&
+               (!is_non_overlapping_and_dense(part) || !(element_count(part) == element_count(whole)));
+      };
+      if (!first_of_root.contains(root) && (sharers[root] > 1 || lies_elsewhere() || is_part_of_given())) {
         ValueId whole = sets_.contents_of(root);
         const ValueId storage = out_.storage_of(whole);
         const bool begins_later =

@@ -290,3 +290,28 @@ def test_one_array_twice(compile):
 
     arrays = [numpy.ones(2, dtype=numpy.float32) for _ in range(2)]
     return [f(array) for array in arrays], arrays
+
+
+PARTS_OF_CONSTANTS = {
+    "a transposed part": lambda: torch.tensor([[1.0, 2.5, -3], [3, 4, 5]]).t()[1:],
+    "windows": lambda: torch.tensor([1.0, 2.5, -3]).unfold(0, 2, 1),
+    "repeated": lambda: torch.tensor([1.0, 2.5, -3])[None].expand(2, 3),
+    "the end": lambda: torch.tensor([1.0, 2.5, -3])[1:],
+    "every second": lambda: torch.tensor([1.0, 2.5, -3])[::2],
+    "a repeated number": lambda: torch.tensor(3.0).expand(3),
+    "a repeated part": lambda: torch.tensor([[1.0, 2.5, -3], [3, 4, 5]])[:, None].expand(2, 2, 3)[..., 1:],
+}
+
+
+@pytest.mark.parametrize("part", PARTS_OF_CONSTANTS.values(), ids=PARTS_OF_CONSTANTS)
+@program(whole=True)
+def test_results_that_are_parts_of_constants(compile, part):
+    """A call makes the tensor anew, so that it may be written to, and its storage is the whole."""
+    results = []
+    compiled = compile(part)
+    for _ in range(2):
+        result = compiled()
+        results.append((result.clone(), result.storage_offset(), result.untyped_storage().nbytes()))
+        result.select(0, 0).fill_(7)
+        results.append(result)
+    return results
