@@ -318,6 +318,7 @@ class SizePartKeeper {
 
 passes::Options plain_options(const graph::Graph& graph) {
   passes::Options options;
+  options.dropout_threads = dropout_threads;
   const runtime::Packing* const packing = packing_of(graph);
   if (packing == nullptr) return options;
   options.choose_layout = [packing](const passes::ConvolutionSite& site) {
@@ -376,7 +377,6 @@ FrozenGraph optimise(graph::Graph graph, std::vector<at::Tensor> constants,
     options = freezing_options(graph, [&](const graph::Graph& part) { return evaluator(part); });
   }
   options.activation_memory_budget = budgets.activations;
-  options.dropout_threads = dropout_threads;
   SizePartKeeper keeper(result.constants);
   if (size_values == SizeValues::Apart)
     options.keep_size_constants = [&](const graph::Graph& part) { return keeper.keep(part); };

@@ -96,9 +96,7 @@ Family random_operators() {
        .schema = "oxyfuel::philox_mask(Tensor states, int place, float p, int width, int threads, ScalarType "
                  "dtype, SymInt[] sizes, SymInt[] strides) -> Tensor",
        .shape = shapes::philox_mask,
-       .lower = lowerings::philox_mask,
-       // Kernels that move the elements compute the numbers in the meantime.
-       .traits = {.is_cheap = true}},
+       .lower = lowerings::philox_mask},
       {.name = "oxyfuel::scale_kept",
        .schema = "oxyfuel::scale_kept(Tensor input, Tensor mask, float p) -> Tensor",
        .shape = shapes::scale_kept,

@@ -26,6 +26,29 @@ class Walk {
         may_ask_(may_ask) {}
 
   std::optional<std::vector<Expr>> strides() {
+    std::optional<std::vector<Expr>> strides = walk();
+    if (!strides) return std::nullopt;
+    const bool is_possible = std::ranges::all_of(needed_, [&](const sym::Condition& condition) {
+      return condition.constant().value_or(false) ||
+             (!condition.constant() && context_.questions() != nullptr &&
+              context_.questions()->at_hand(condition) != false);
+    });
+    if (!is_possible) return std::nullopt;
+    for (const sym::Condition& condition : needed_)
+      if (!condition.constant() && !context_.questions()->decide(condition)) return std::nullopt;
+    return strides;
+  }
+
+  // Nothing where something would have to be asked.
+  std::optional<std::vector<Expr>> certain_strides() {
+    std::optional<std::vector<Expr>> strides = walk();
+    const auto holds = [](const sym::Condition& condition) { return condition.constant() == true; };
+    return std::ranges::all_of(needed_, holds) ? strides : std::nullopt;
+  }
+
+ private:
+  // Right if `needed_` holds.
+  std::optional<std::vector<Expr>> walk() {
     std::vector<Expr> strides(sizes_.size(), Expr(1));
     for (size_t end = meta_.sizes.size(); end > 0;) {
       const Expr base = meta_.strides[end - 1];
@@ -41,18 +64,9 @@ class Walk {
       if (end > 0 || !may_differ(covered, elements)) need(sym::equal(covered, elements));
       next_ = *first;
     }
-    const bool is_possible = std::ranges::all_of(needed_, [&](const sym::Condition& condition) {
-      return condition.constant().value_or(false) ||
-             (!condition.constant() && context_.questions() != nullptr &&
-              context_.questions()->at_hand(condition) != false);
-    });
-    if (!is_possible) return std::nullopt;
-    for (const sym::Condition& condition : needed_)
-      if (!condition.constant() && !context_.questions()->decide(condition)) return std::nullopt;
     return strides;
   }
 
- private:
   // The elements of the dimensions that lie in number `end` - 1 or around it; `end` is where they begin.
   Expr take_old_run(size_t& end) {
     const Expr& base = meta_.strides[end - 1];
@@ -154,7 +168,12 @@ std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const
     return sizes == meta.sizes ? meta.strides : contiguous_strides(sizes);
   if (meta.sizes.empty()) return std::vector<Expr>(sizes.size(), Expr(1));
   const bool is_symbolic = has_symbols(meta.sizes) || has_symbols(meta.strides) || has_symbols(sizes);
-  if (is_symbolic && is_contiguous(meta)) return contiguous_strides(sizes);
+  if (is_symbolic && is_contiguous(meta)) {
+    // Dimensions of size 1 may have other strides than those of memory without gaps, and keep them.
+    const bool is_exact = meta.strides == contiguous_strides(meta.sizes);
+    const auto kept = is_exact ? std::nullopt : Walk(context, meta, sizes, false).certain_strides();
+    return kept ? kept : contiguous_strides(sizes);
+  }
   const bool may_ask = is_symbolic && context.questions() != nullptr;
   if (may_ask) {
     const sym::Condition is_empty = sym::equal(element_count(meta), 0);

@@ -3,8 +3,8 @@
 // The numbers of a counter-based generator follow from its seed, a counter and the place of an element. So
 // dropouts that follow each other, with nothing that draws between them, take their counters from the
 // generator in one step (oxyfuel::philox_states), and each of them becomes two functions of elements, which
-// fuse: which ones it keeps (oxyfuel::philox_mask), and what these become (oxyfuel::scale_kept). Both can be
-// computed again.
+// fuse: which ones it keeps (oxyfuel::philox_mask), and what these become (oxyfuel::scale_kept). A backward
+// pass reads the masks, a byte for an element, and can compute the results again.
 #pragma once
 
 #include <functional>

@@ -130,3 +130,25 @@ def test_heads_that_are_joined_are_compiled_once():
             same(compiled(x), program(x))
 
     assert compiles(calls) == 1
+
+
+def column_of_columns(x):
+    column = x.flatten(-2)
+    return column, x - column
+
+
+def row_of_rows(x):
+    return x.view(x.shape[0], -1) * 2, x.flatten(-2)
+
+
+@pytest.mark.parametrize("program", [column_of_columns, row_of_rows])
+def test_dimensions_of_one_keep_their_strides(program):
+    """A view of a tensor whose dimensions of size 1 do not lie as those of memory without gaps; the order of a sum of both
+    depends on them."""
+    compiled = oxyfuel.compile(program, dynamic=True)
+    with torch.inference_mode():
+        for length in (17, 5, 8):
+            x = torch.randn(1, length, 1).permute(1, 2, 0)
+            for actual, expected in zip(compiled(x), program(x)):
+                assert actual.stride() == expected.stride()
+                assert actual.equal(expected)
