@@ -20,8 +20,7 @@ struct Registry {
     for (const FamilyOfOperators& family : kFamilies) {
       for (const OperatorEntry& stated : family.operators()) {
         OperatorEntry& entry = entries.emplace_back(stated);
-        entry.traits.is_cheap =
-            (family.is_cheap || entry.traits.is_cheap) && entry.lower && !entry.is_random;
+        entry.traits.is_cheap = (family.is_cheap || entry.traits.is_cheap) && entry.lower && !entry.is_random;
         if (entry.traits.host_operands == HostOperands::None)
           entry.traits.host_operands = family.host_operands;
         check(by_name.emplace(entry.name, &entry).second, entry.name);

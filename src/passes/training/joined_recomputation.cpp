@@ -1,6 +1,7 @@
 #include "passes/training/joined_recomputation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <set>
 
@@ -14,40 +15,40 @@ namespace {
 using graph::kNoNode;
 using graph::kNoValue;
 
-// Who reads a value, or what follows from it there without being saved, in the backward pass.
+// Who reads a value, or what follows from it there without being saved, in the backward pass. In program
+// order.
 struct LateReaders {
-  std::vector<NodeId> in_kernels;  // in program order
-  std::vector<NodeId> outside;
+  std::vector<NodeId> in_kernels, outside;
 };
+
+// A value is often read on many ways through the graph. So each reader is kept once.
+void merge(std::vector<NodeId>& readers, const std::vector<NodeId>& others) {
+  if (others.empty()) return;
+  std::vector<NodeId> merged;
+  std::ranges::set_union(readers, others, std::back_inserter(merged));
+  readers = std::move(merged);
+}
 
 // `is_repeated`: of a node that is not late, whether the backward pass repeats it where its results are read.
 IdVector<ValueId, LateReaders> late_readers(const Graph& graph, const IdVector<NodeId, bool>& is_late,
                                             const std::function<bool(NodeId)>& is_repeated) {
   IdVector<ValueId, LateReaders> result(graph.values.size());
-  const auto add = [](std::vector<NodeId>& to, const std::vector<NodeId>& readers) {
-    to.insert(to.end(), readers.begin(), readers.end());
-  };
   for (const NodeId i : graph.nodes.ids() | std::views::reverse) {
     const Node& node = graph.nodes[i];
     LateReaders readers;
     if (node.op->is_view() || (!is_late[i] && is_repeated(i))) {
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
-        add(readers.in_kernels, result[id].in_kernels);
-        add(readers.outside, result[id].outside);
+        merge(readers.in_kernels, result[id].in_kernels);
+        merge(readers.outside, result[id].outside);
       }
     } else if (is_late[i]) {
       (is_outside_of_kernels(node) ? readers.outside : readers.in_kernels).push_back(i);
     }
     graph::for_each_input(node, [&](ValueId id) {
-      add(result[id].in_kernels, readers.in_kernels);
-      add(result[id].outside, readers.outside);
+      merge(result[id].in_kernels, readers.in_kernels);
+      merge(result[id].outside, readers.outside);
     });
-  }
-  for (LateReaders& readers : result) {
-    std::ranges::sort(readers.in_kernels);
-    const auto repeated = std::ranges::unique(readers.in_kernels);
-    readers.in_kernels.erase(repeated.begin(), repeated.end());
   }
   return result;
 }

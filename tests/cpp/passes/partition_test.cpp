@@ -338,6 +338,24 @@ TEST_CASE("partition: what a kernel of the backward pass can make beside a gradi
   CHECK(small.saved.size() == 3);
 }
 
+TEST_CASE("partition: values that are read on many ways take no time") {
+  std::string text = "graph(%0: float32[1024, 512], %1: float32[1024, 512]) {\n";
+  constexpr int kLevels = 200;
+  for (int i = 0; i < kLevels; ++i) {
+    const int from = i == 0 ? 0 : i + 1, to = i + 2;
+    text += fmt::format("  %{}: float32[1024, 512] = aten::mul.Tensor(%{}, %{})\n", to, from, from);
+  }
+  text += fmt::format(R"(  %{0}: float32[1024, 512] = aten::mul.Tensor(%1, %{1})
+  %{2}: float32[1024, 512] = aten::sin(%0)
+  return %{2}, %{0}
+}})",
+                      kLevels + 2, kLevels + 1, kLevels + 3);
+  const Partition result =
+      cut(text, {.forward_inputs = 1, .forward_outputs = 1, .keeps_input = {true}, .keeps_output = {false}});
+  CHECK(result.backward.nodes.size() == kLevels + 1);
+  CHECK(result.saved.size() == 1);
+}
+
 TEST_CASE("partition: of a dropout the mask is saved, and not the result") {
   const Partition result = cut(
       R"(graph(%0: bfloat16[4096, 512], %1: bfloat16[512, 512], %2: bfloat16[4096, 512]) {
