@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "cpy/object_dict.h"
+#include "eval/python/objects.h"
 
 namespace oxy::eval {
 namespace {
@@ -15,11 +16,22 @@ Ref attribute(PyObject* object, const char* name) {
   return value;
 }
 
-bool is_of_library(PyObject* object) {
+bool is_of_module(PyObject* object, std::string_view name) {
   const Ref module = attribute(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__module__");
-  if (!module || !PyUnicode_Check(module.get())) return false;
-  const std::string_view name = PyUnicode_AsUTF8(module.get());
-  return name == "logging" || name == "logging.handlers";
+  return module && PyUnicode_Check(module.get()) && text_of_str(module.get()) == name;
+}
+
+// What has no `stream` writes to none. Streams of Python's classes are the program's.
+bool writes_to_plain_stream(PyObject* handler) {
+  const Ref stream = attribute(handler, "stream");
+  return !stream || stream.get() == Py_None || is_of_module(stream.get(), "_io");
+}
+
+bool makes_plain_records() {
+  const Ref module = Ref::steal(PyImport_GetModule(interned("logging").get()));
+  PyErr_Clear();
+  return module &&
+         attribute(module.get(), "_logRecordFactory").get() == attribute(module.get(), "LogRecord").get();
 }
 
 // The stream's own flush() in the place of a handler's looks at nothing of the program.
@@ -28,7 +40,7 @@ bool replaces_method(PyObject* object) {
   if (!attributes) return false;
   PyObject* value;
   for (Py_ssize_t position = 0; PyDict_Next(attributes, &position, nullptr, &value);)
-    if (PyFunction_Check(value) || PyMethod_Check(value)) return true;
+    if (PyCallable_Check(value) && !PyCFunction_Check(value)) return true;
   return false;
 }
 
@@ -36,9 +48,9 @@ bool is_empty_list(PyObject* object) {
   return object && PyList_CheckExact(object) && PyList_GET_SIZE(object) == 0;
 }
 
-// A logger, a handler or a formatter.
+// A logger, a handler or a formatter. Those of logging.handlers are not: some hand messages to other objects.
 bool is_plain(PyObject* object) {
-  return is_of_library(object) && !replaces_method(object);
+  return is_of_module(object, "logging") && !replaces_method(object);
 }
 
 bool has_plain_handlers(PyObject* logger) {
@@ -48,7 +60,8 @@ bool has_plain_handlers(PyObject* logger) {
     PyObject* const handler = PyList_GET_ITEM(handlers.get(), i);
     const Ref formatter = attribute(handler, "formatter");
     const bool formats_plainly = formatter && (formatter.get() == Py_None || is_plain(formatter.get()));
-    if (!is_plain(handler) || !is_empty_list(attribute(handler, "filters").get()) || !formats_plainly)
+    if (!is_plain(handler) || !is_empty_list(attribute(handler, "filters").get()) || !formats_plainly ||
+        !writes_to_plain_stream(handler))
       return false;
   }
   return true;
@@ -57,12 +70,13 @@ bool has_plain_handlers(PyObject* logger) {
 }  // namespace
 
 bool logs_by_library_alone(PyObject* logger) {
+  if (!makes_plain_records()) return false;
   for (Ref at = Ref::borrow(logger); at && at.get() != Py_None; at = attribute(at.get(), "parent")) {
     if (!is_plain(at.get()) || !is_empty_list(attribute(at.get(), "filters").get()) ||
         !has_plain_handlers(at.get()))
       return false;
     const Ref propagates = attribute(at.get(), "propagate");
-    if (!propagates || PyObject_IsTrue(propagates.get()) != 1) return true;
+    if (propagates.get() != Py_True) return propagates.get() == Py_False;
   }
   return true;
 }

@@ -170,8 +170,14 @@ std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const
   const bool is_symbolic = has_symbols(meta.sizes) || has_symbols(meta.strides) || has_symbols(sizes);
   if (is_symbolic && is_contiguous(meta)) {
     // Dimensions of size 1 may have other strides than those of memory without gaps, and keep them.
-    const bool is_exact = meta.strides == contiguous_strides(meta.sizes);
-    const auto kept = is_exact ? std::nullopt : Walk(context, meta, sizes, false).certain_strides();
+    bool has_other_ones = false, has_others = false;
+    const std::vector<Expr> without_gaps = contiguous_strides(meta.sizes);
+    for (size_t d = 0; d < meta.sizes.size(); ++d) {
+      if (meta.strides[d] == without_gaps[d]) continue;
+      (is_one(meta.sizes[d]) ? has_other_ones : has_others) = true;
+    }
+    std::optional<std::vector<Expr>> kept;
+    if (has_other_ones && !has_others) kept = Walk(context, meta, sizes, false).certain_strides();
     return kept ? kept : contiguous_strides(sizes);
   }
   const bool may_ask = is_symbolic && context.questions() != nullptr;

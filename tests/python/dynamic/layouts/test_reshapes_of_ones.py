@@ -152,3 +152,18 @@ def test_dimensions_of_one_keep_their_strides(program):
             for actual, expected in zip(compiled(x), program(x)):
                 assert actual.stride() == expected.stride()
                 assert actual.equal(expected)
+
+
+def test_a_part_of_one_row_in_its_own_sizes():
+    """Its size is one at most, as it is a part of a dimension."""
+
+    def program(x):
+        part = x[0:1, : x.shape[1] - 2]
+        return part.view(part.shape), part.flatten()
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+    for sizes in ((3, 9, 8), (2, 5, 4), (1, 4, 3)):
+        x = torch.randn(*sizes)
+        for actual, expected in zip(compiled(x), program(x)):
+            assert actual.stride() == expected.stride()
+            assert actual.equal(expected)

@@ -331,8 +331,20 @@ LOOKING = {
     "a filter": lambda logger, kept: logger.addFilter(LooksAt(kept)),
     "a filter of a handler": lambda logger, kept: logger.handlers[0].addFilter(LooksAt(kept)),
     "a handler of a parent": lambda logger, kept: setattr(logger, "parent", logging.Logger("above")) or logger.parent.addHandler(Telling(logger, kept)),
+    "a stream": lambda logger, kept: setattr(logger.handlers[0], "stream", Stream(kept, logger.handlers[0].stream)),
+    "a callable in the place of a method": lambda logger, kept: setattr(logger, "handle", functools.partial(LooksAt(kept).filter)),
     "a method": lambda logger, kept: setattr(logger, "handle", lambda record: LooksAt(kept).filter(record) and logger.callHandlers(record)),
 }
+
+
+class Stream:
+    """What a handler writes to, that sees an object of the program."""
+
+    def __init__(self, kept, stream):
+        self.kept, self.stream = kept, stream
+
+    def write(self, text):
+        self.stream.write(f"{self.kept.number}: {text}")
 
 
 class Telling(logging.Handler):
