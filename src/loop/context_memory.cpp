@@ -229,14 +229,15 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
       if (repeats[d]) distinct.sizes[d] = 1;
     const bool any_repeats = std::ranges::find(repeats, true) != repeats.end();
     const bool is_apart = is_known_apart(distinct) || (!any_repeats && is_part_of_computed(id));
-    const graph::ValueId seen = is_apart ? graph::kNoValue : viewed_whole(id);
-    if (seen != graph::kNoValue && !is_non_overlapping_and_dense(m)) {
+    const bool is_dense = is_non_overlapping_and_dense(m);
+    const graph::ValueId seen = is_dense || is_apart ? graph::kNoValue : viewed_whole(id);
+    if (seen != graph::kNoValue) {
       // Elements share memory as they do in eager.
       const TensorMeta& whole = meta(seen);
       view = window(value(seen));
       if (!usable_as(view, whole)) view = window(copy(value(seen), whole.strides));
       view = BufferView{view->buffer, m.sizes, m.strides, view->offset + graph::offset_between(whole, m)};
-    } else if (is_non_overlapping_and_dense(m) || !is_apart) {
+    } else if (is_dense || !is_apart) {
       view = window(copy(value(id), dense_strides(m)));
     } else {
       Tensor whole = value(id);

@@ -100,7 +100,7 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
     const passes::PartId number = joint.tangents.at(part.tangents.at(0)).part;
     for (const size_t s : part.saved) {
       const SavedValue& saved = halves.saved[s];
-      if (saved.kind == SavedValue::Kind::Extra || saved.kind == SavedValue::Kind::Shared) continue;
+      if (saved.is_apart()) continue;
       const auto index = static_cast<size_t>(saved.index);
       const bool is_input = saved.kind == SavedValue::Kind::Input;
       const bool is_alien = !is_input && index < joint.carriers() && !has_to_do_with(part, index, joint);

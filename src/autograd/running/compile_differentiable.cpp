@@ -262,18 +262,15 @@ void add_flows(BackwardProgram& program, const Part& part, bool is_whole, const 
 }
 
 // A saved tensor counts as read for a tangent if the part's graph reads it, or if eager's nodes do, which
-// check it for writes. Nobody else writes to what is an extra output or shared, so that these need not be
-// told apart.
+// check it for writes. What nobody else can write to need not be told apart.
 Readers readers_of_part(const passes::BackwardPart& source, const Part& part, const Joint& joint) {
   Readers readers{.of_saved = readers_of_saved(source), .of_watched = {}};
   for (size_t i = 0; i < part.saved.size(); ++i) {
     const SavedValue& value = part.saved[i].value;
     for (size_t place = 0; place < part.tangents.size(); ++place) {
       const Kept& kept = joint.kept[part.tangents[place]];
-      const bool is_own_copy =
-          value.kind == SavedValue::Kind::Extra || value.kind == SavedValue::Kind::Shared;
       const std::vector<bool>& keeps = value.kind == SavedValue::Kind::Input ? kept.inputs : kept.outputs;
-      if (is_own_copy || keeps.at(static_cast<size_t>(value.index))) readers.of_saved[i][place] = true;
+      if (value.is_apart() || keeps.at(static_cast<size_t>(value.index))) readers.of_saved[i][place] = true;
     }
   }
   for (const size_t output : part.watched) {

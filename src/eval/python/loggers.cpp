@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "cpy/object_dict.h"
+#include "eval/python/attribute.h"
 #include "eval/python/objects.h"
 
 namespace oxy::eval {
@@ -10,28 +11,22 @@ namespace {
 
 using cpy::Ref;
 
-Ref attribute(PyObject* object, const char* name) {
-  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
-  PyErr_Clear();
-  return value;
-}
-
 bool is_of_module(PyObject* object, std::string_view name) {
-  const Ref module = attribute(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__module__");
+  const Ref module = attribute_or_null(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__module__");
   return module && PyUnicode_Check(module.get()) && text_of_str(module.get()) == name;
 }
 
 // What has no `stream` writes to none. Streams of Python's classes are the program's.
 bool writes_to_plain_stream(PyObject* handler) {
-  const Ref stream = attribute(handler, "stream");
+  const Ref stream = attribute_or_null(handler, "stream");
   return !stream || stream.get() == Py_None || is_of_module(stream.get(), "_io");
 }
 
 bool makes_plain_records() {
   const Ref module = Ref::steal(PyImport_GetModule(interned("logging").get()));
   PyErr_Clear();
-  return module &&
-         attribute(module.get(), "_logRecordFactory").get() == attribute(module.get(), "LogRecord").get();
+  return module && attribute_or_null(module.get(), "_logRecordFactory").get() ==
+                       attribute_or_null(module.get(), "LogRecord").get();
 }
 
 // The stream's own flush() in the place of a handler's looks at nothing of the program.
@@ -54,14 +49,14 @@ bool is_plain(PyObject* object) {
 }
 
 bool has_plain_handlers(PyObject* logger) {
-  const Ref handlers = attribute(logger, "handlers");
+  const Ref handlers = attribute_or_null(logger, "handlers");
   if (!handlers || !PyList_CheckExact(handlers.get())) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(handlers.get()); ++i) {
     PyObject* const handler = PyList_GET_ITEM(handlers.get(), i);
-    const Ref formatter = attribute(handler, "formatter");
+    const Ref formatter = attribute_or_null(handler, "formatter");
     const bool formats_plainly = formatter && (formatter.get() == Py_None || is_plain(formatter.get()));
-    if (!is_plain(handler) || !is_empty_list(attribute(handler, "filters").get()) || !formats_plainly ||
-        !writes_to_plain_stream(handler))
+    if (!is_plain(handler) || !is_empty_list(attribute_or_null(handler, "filters").get()) ||
+        !formats_plainly || !writes_to_plain_stream(handler))
       return false;
   }
   return true;
@@ -71,11 +66,11 @@ bool has_plain_handlers(PyObject* logger) {
 
 bool logs_by_library_alone(PyObject* logger) {
   if (!makes_plain_records()) return false;
-  for (Ref at = Ref::borrow(logger); at && at.get() != Py_None; at = attribute(at.get(), "parent")) {
-    if (!is_plain(at.get()) || !is_empty_list(attribute(at.get(), "filters").get()) ||
+  for (Ref at = Ref::borrow(logger); at && at.get() != Py_None; at = attribute_or_null(at.get(), "parent")) {
+    if (!is_plain(at.get()) || !is_empty_list(attribute_or_null(at.get(), "filters").get()) ||
         !has_plain_handlers(at.get()))
       return false;
-    const Ref propagates = attribute(at.get(), "propagate");
+    const Ref propagates = attribute_or_null(at.get(), "propagate");
     if (propagates.get() != Py_True) return propagates.get() == Py_False;
   }
   return true;

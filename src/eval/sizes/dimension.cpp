@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpy/ref.h"
+#include "eval/python/attribute.h"
 #include "eval/sizes/specification_error.h"
 
 namespace oxy::eval {
@@ -13,15 +14,8 @@ namespace {
 
 using cpy::Ref;
 
-// Null where the object has no such attribute, or reading it raises. No exception stays set.
-Ref attribute(PyObject* object, const char* name) {
-  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
-  if (!value) PyErr_Clear();
-  return value;
-}
-
 std::string text_attribute(PyObject* object, const char* name) {
-  const Ref value = attribute(object, name);
+  const Ref value = attribute_or_null(object, name);
   if (!value || !PyUnicode_Check(value.get())) return "";
   const char* const text = PyUnicode_AsUTF8(value.get());
   if (text == nullptr) PyErr_Clear();
@@ -30,8 +24,8 @@ std::string text_attribute(PyObject* object, const char* name) {
 
 // torch writes "no bound" as an object that is no int, or as None.
 sym::Range range_attributes(PyObject* object) {
-  return {exact_int(attribute(object, "min").get()).value_or(-sym::kMaxInt),
-          std::min(exact_int(attribute(object, "max").get()).value_or(sym::kMaxInt), sym::kMaxInt)};
+  return {exact_int(attribute_or_null(object, "min").get()).value_or(-sym::kMaxInt),
+          std::min(exact_int(attribute_or_null(object, "max").get()).value_or(sym::kMaxInt), sym::kMaxInt)};
 }
 
 // As a mark has it: sizes without bounds may be narrowed by the program.
@@ -41,12 +35,12 @@ sym::Range promised(const sym::Range& range) {
 
 // The member's name in the enum of torch.export's hints; empty: the object is no hint.
 std::string hint_name(PyObject* object) {
-  const Ref type = PyType_Check(object) ? Ref() : attribute(object, "type");
+  const Ref type = PyType_Check(object) ? Ref() : attribute_or_null(object, "type");
   return type ? text_attribute(type.get(), "name") : "";
 }
 
 bool is_named(PyObject* object) {
-  const auto has = [&](const char* name) { return static_cast<bool>(attribute(object, name)); };
+  const auto has = [&](const char* name) { return static_cast<bool>(attribute_or_null(object, name)); };
   // The bounds of a size that follows from another one may raise.
   return !text_attribute(object, "__name__").empty() &&
          ((has("root") && has("fn")) || (has("min") && has("max")));
@@ -67,8 +61,8 @@ int64_t value_at(PyObject* function, int64_t x, const std::string& place) {
 
 Dimension named_dimension(PyObject* object, const std::string& place) {
   Dimension result;
-  const Ref root = attribute(object, "root");
-  const Ref function = root ? attribute(object, "fn") : Ref();
+  const Ref root = attribute_or_null(object, "root");
+  const Ref function = root ? attribute_or_null(object, "fn") : Ref();
   const bool is_derived = function && PyCallable_Check(function.get());
   PyObject* const named = is_derived ? root.get() : object;
   result.name = text_attribute(named, "__name__");

@@ -145,6 +145,19 @@ bool has_symbols(const std::vector<Expr>& list) {
   return std::ranges::any_of(list, [](const Expr& e) { return !e.is_constant(); });
 }
 
+// Whether some dimensions of size 1 have other strides than in memory without gaps, and no others have. Views
+// keep such strides.
+bool lies_otherwise_in_ones_alone(const TensorMeta& meta) {
+  const std::vector<Expr> without_gaps = contiguous_strides(meta.sizes);
+  bool is_any = false;
+  for (size_t d = 0; d < meta.sizes.size(); ++d) {
+    if (meta.strides[d] == without_gaps[d]) continue;
+    if (!is_one(meta.sizes[d])) return false;
+    is_any = true;
+  }
+  return is_any;
+}
+
 // Eager may give a dimension of size 1 a stride that one of more elements would not have, as that of the
 // channels to a batch of one image. Then the tensor is no longer in the format of its channels.
 void decide_ones_of_images(const ShapeContext& context, const TensorMeta& meta, const TensorMeta& out) {
@@ -169,16 +182,9 @@ std::optional<std::vector<Expr>> view_strides(const ShapeContext& context, const
   if (meta.sizes.empty()) return std::vector<Expr>(sizes.size(), Expr(1));
   const bool is_symbolic = has_symbols(meta.sizes) || has_symbols(meta.strides) || has_symbols(sizes);
   if (is_symbolic && is_contiguous(meta)) {
-    // Dimensions of size 1 may have other strides than those of memory without gaps, and keep them.
-    bool has_other_ones = false, has_others = false;
-    const std::vector<Expr> without_gaps = contiguous_strides(meta.sizes);
-    for (size_t d = 0; d < meta.sizes.size(); ++d) {
-      if (meta.strides[d] == without_gaps[d]) continue;
-      (is_one(meta.sizes[d]) ? has_other_ones : has_others) = true;
-    }
-    std::optional<std::vector<Expr>> kept;
-    if (has_other_ones && !has_others) kept = Walk(context, meta, sizes, false).certain_strides();
-    return kept ? kept : contiguous_strides(sizes);
+    std::optional<std::vector<Expr>> strides;
+    if (lies_otherwise_in_ones_alone(meta)) strides = Walk(context, meta, sizes, false).certain_strides();
+    return strides ? strides : contiguous_strides(sizes);
   }
   const bool may_ask = is_symbolic && context.questions() != nullptr;
   if (may_ask) {

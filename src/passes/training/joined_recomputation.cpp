@@ -56,14 +56,9 @@ IdVector<ValueId, LateReaders> late_readers(const Graph& graph, const IdVector<N
 class Order {
  public:
   Order(const Graph& graph, const IdVector<NodeId, bool>& is_late, const IdVector<ValueId, bool>& is_saved)
-      : graph_(graph), is_late_(is_late), is_saved_(is_saved) {
-    readers_ = late_readers(graph, is_late, [this](NodeId i) {
-      return std::ranges::none_of(graph_.nodes[i].outputs,
-                                  [this](ValueId id) { return id != kNoValue && is_saved_[id]; });
-    });
-  }
+      : graph_(graph), is_late_(is_late), is_saved_(is_saved) {}
 
-  std::vector<NodeId> run() const {
+  std::vector<NodeId> run() {
     IdVector<NodeId, std::vector<NodeId>> waiting(graph_.nodes.size());
     std::vector<NodeId> order;
     for (const NodeId i : graph_.nodes.ids()) {
@@ -79,13 +74,14 @@ class Order {
 
  private:
   // kNoNode: it need not wait.
-  NodeId kernel_to_wait_for(NodeId i) const {
+  NodeId kernel_to_wait_for(NodeId i) {
     const Node& node = graph_.nodes[i];
     NodeId last = kNoNode;
     if (!is_late_[i] || !is_outside_of_kernels(node) || has_effect(node)) return last;
     for (const ValueId id : saved_operands(node)) {
-      const auto reader = std::ranges::upper_bound(readers_[id].in_kernels, i);
-      if (reader != readers_[id].in_kernels.end() && (last == kNoNode || last < *reader)) last = *reader;
+      const std::vector<NodeId>& readers = readers_of(id).in_kernels;
+      const auto reader = std::ranges::upper_bound(readers, i);
+      if (reader != readers.end() && (last == kNoNode || last < *reader)) last = *reader;
     }
     return last;
   }
@@ -112,6 +108,17 @@ class Order {
     return result;
   }
 
+  // They are found when the first is asked for: most graphs need none.
+  const LateReaders& readers_of(ValueId id) {
+    if (readers_.empty())
+      readers_ = late_readers(graph_, is_late_, [this](NodeId i) {
+        return std::ranges::none_of(graph_.nodes[i].outputs, [this](ValueId output) {
+          return output != kNoValue && is_saved_[output];
+        });
+      });
+    return readers_[id];
+  }
+
   // The node that the backward pass repeats to have the value; kNoNode: it does not.
   NodeId maker(ValueId id) const {
     const NodeId made = graph_.values[id].node;
@@ -128,14 +135,16 @@ class Order {
 
 IdVector<ValueId, bool> joined_recomputations(const Graph& graph, const BackwardPass& pass,
                                               const std::function<bool(NodeId)>& may_recompute) {
+  IdVector<ValueId, bool> result(graph.values.size(), false);
+  const auto has_many = [&](ValueId id) { return has_many_bytes(graph.meta(id)); };
+  if (std::ranges::none_of(graph.values.ids(), has_many)) return result;
   const auto only_backward_reads = [&](NodeId i) { return !pass.is_forward[i] && may_recompute(i); };
   const IdVector<ValueId, LateReaders> readers = late_readers(graph, pass.is_late, only_backward_reads);
-  IdVector<ValueId, bool> result(graph.values.size(), false);
   // A kernel of the backward pass reads it, or what it is computed of.
   IdVector<ValueId, bool> is_at_hand(graph.values.size(), false);
   for (const graph::Constant& constant : graph.constants) is_at_hand[constant.value] = true;
   for (const ValueId id : graph.values.ids())
-    if (!readers[id].in_kernels.empty() || !has_many_bytes(graph.meta(id))) is_at_hand[id] = true;
+    if (!readers[id].in_kernels.empty() || !has_many(id)) is_at_hand[id] = true;
   for (const NodeId i : graph.nodes.ids()) {
     const Node& node = graph.nodes[i];
     if (pass.is_late[i] || (!node.op->is_view() && !may_recompute(i))) continue;
@@ -148,7 +157,7 @@ IdVector<ValueId, bool> joined_recomputations(const Graph& graph, const Backward
         is_at_hand[id] = are_operands_at_hand;
         continue;
       }
-      result[id] = are_operands_at_hand && !readers[id].outside.empty() && has_many_bytes(graph.meta(id));
+      result[id] = are_operands_at_hand && !readers[id].outside.empty() && has_many(id);
       is_at_hand[id] = !result[id] && (is_at_hand[id] || are_operands_at_hand);
     }
   }

@@ -29,6 +29,9 @@ struct SavedValue {
   };
   Kind kind = Kind::Extra;
   int32_t index = -1;
+
+  // Nobody else can write to it.
+  bool is_apart() const { return kind == Kind::Shared || kind == Kind::Extra; }
 };
 
 struct Partition {

@@ -10,22 +10,25 @@
 namespace oxy::passes {
 namespace {
 
-// Whether the backward pass reads what the forward pass reads: what a kernel computes has more digits there
-// than in memory, and may be computed again of what was saved. What only moves elements has theirs.
-bool is_memory(const Graph& graph, ValueId id) {
-  const Node* const made = producer(graph, id);
-  if (made == nullptr || !ops::entry_of(*made->op).lower) return true;
-  switch (ops::traits_of(*made->op).movement) {
-    case ops::Movement::None:
-    case ops::Movement::Convert:
-    case ops::Movement::Replace:
-      return false;
-    default:
-      break;
+bool moves_elements(const Node& node) {
+  const ops::Movement movement = ops::traits_of(*node.op).movement;
+  return movement != ops::Movement::None && movement != ops::Movement::Convert &&
+         movement != ops::Movement::Replace;
+}
+
+// By value, whether the backward pass reads what the forward pass reads: what a kernel computes has more
+// digits there than in memory, and may be computed again of what was saved. What only moves elements has
+// theirs.
+IdVector<ValueId, bool> values_in_memory(const Graph& graph) {
+  IdVector<ValueId, bool> result(graph.values.size(), true);
+  for (const Node& node : graph.nodes) {
+    if (!ops::entry_of(*node.op).lower) continue;
+    bool is_in_memory = moves_elements(node);
+    graph::for_each_input(node, [&](ValueId id) { is_in_memory = is_in_memory && result[id]; });
+    for (const ValueId id : node.outputs)
+      if (id != graph::kNoValue) result[id] = is_in_memory;
   }
-  bool is_moved = true;
-  graph::for_each_input(*made, [&](ValueId moved) { is_moved = is_moved && is_memory(graph, moved); });
-  return is_moved;
+  return result;
 }
 
 bool reshapes(const Node& node) {
@@ -52,7 +55,8 @@ IdVector<ValueId, bool> returned_values(const Graph& graph) {
 
 // Whether the softmax's operand is in memory, its elements in the order of the result's, and the result is
 // worth it: it was widened from there, or the operand is there in any case.
-bool is_of_memory(const Site& site, const IdVector<ValueId, bool>& is_returned) {
+bool is_of_memory(const Site& site, const IdVector<ValueId, bool>& is_in_memory,
+                  const IdVector<ValueId, bool>& is_returned) {
   const Graph& graph = site.source;
   const TensorMeta& result = site.meta();
   if (!is_contiguous(result) || !has_many_bytes(result)) return false;
@@ -67,18 +71,18 @@ bool is_of_memory(const Site& site, const IdVector<ValueId, bool>& is_returned) 
   const bool is_narrow = item_size(meta.dtype) < item_size(result.dtype);
   const bool is_there = is_returned[operand] && meta.dtype == result.dtype;
   return is_floating(meta.dtype) && (is_narrow || is_there) && meta.device == result.device &&
-         is_memory(graph, operand);
+         is_in_memory[operand];
 }
 
 }  // namespace
 
 Graph separate_softmax_rows(const Graph& graph) {
-  const IdVector<ValueId, bool> is_returned = returned_values(graph);
+  const IdVector<ValueId, bool> is_in_memory = values_in_memory(graph), is_returned = returned_values(graph);
   return rewrite(graph, [&](const Site& site) -> std::optional<std::vector<ValueId>> {
     const ops::Rows rows = ops::traits_of(*site.node.op).rows;
     if (rows == ops::Rows::None || site.meta().rank() == 0) return std::nullopt;
     const TensorMeta result = site.meta();
-    if (!is_of_memory(site, is_returned)) return std::nullopt;
+    if (!is_of_memory(site, is_in_memory, is_returned)) return std::nullopt;
     ops::Composer c(site.graph, site.node);
     const auto operand = std::get<ValueRef>(site.node.args.at(0));
     const ValueRef wide = c.meta(operand).dtype == result.dtype ? operand : c.convert(operand, result.dtype);

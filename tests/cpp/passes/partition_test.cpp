@@ -400,6 +400,50 @@ TEST_CASE("partition: a saved result that the caller may write to is shared, unl
   CHECK(saved(16) == SavedValue::Kind::Extra);
 }
 
+TEST_CASE("softmax rows: an operand may be joined of parts in memory, on however many ways") {
+  const auto joined = [](std::string_view first) {
+    std::string text = fmt::format(R"(graph(%0: bfloat16[4096, 32], %1: bfloat16[32, 512]) {{
+  %2: bfloat16[4096, 512] = aten::{}
+)",
+                                   first);
+    int last = 2;
+    for (int level = 0; level < 40; ++level, last += 3)
+      text += fmt::format(
+          R"(  %{1}: bfloat16[4096, 256]{{strides=[512, 1]}} = aten::slice.Tensor(%{0}, 1, 0, 256, 1)
+  %{2}: bfloat16[4096, 256]{{strides=[512, 1], offset=256}} = aten::slice.Tensor(%{0}, 1, 256, 512, 1)
+  %{3}: bfloat16[4096, 512] = aten::cat([%{2}, %{1}], 1)
+)",
+          last, last + 1, last + 2, last + 3);
+    text += fmt::format(R"(  %{1}: float32[4096, 512] = aten::_to_copy(%{0}, dtype=float32)
+  %{2}: float32[4096, 512] = aten::_log_softmax(%{1}, 1, False)
+  return %{2}
+}})",
+                        last, last + 1, last + 2);
+    ops::intern_schemas();
+    return operators(separate_softmax_rows(graph::parse(text)));
+  };
+  CHECK(joined("mm(%0, %1)").find("l::softmax_rows") != std::string::npos);
+  CHECK(joined("new_zeros(%0, [4096, 512], dtype=None, layout=None, device=None, pin_memory=None)")
+            .find("l::softmax_rows") == std::string::npos);
+}
+
+TEST_CASE("softmax rows: so is an operand that the caller gets, whatever its type") {
+  const auto separated = [](std::string_view outputs) {
+    ops::intern_schemas();
+    return operators(separate_softmax_rows(
+                         graph::parse(fmt::format(R"(graph(%0: float32[4096, 32], %1: float32[32, 512]) {{
+  %2: float32[4096, 512] = aten::mm(%0, %1)
+  %3: float32[8, 512, 512] = aten::view(%2, [8, 512, 512])
+  %4: float32[4096, 512] = aten::_log_softmax(%2, 1, False)
+  return {}
+}})",
+                                                  outputs))))
+               .find("l::softmax_rows") != std::string::npos;
+  };
+  CHECK(separated("%4, %3"));
+  CHECK(!separated("%4"));
+}
+
 TEST_CASE("partition: what is made once is saved, however cheap it is") {
   const std::string_view joint = R"(graph(%0: float32[8], %1: float32[8]) {
   %2: float32[8] = aten::sin(%0)
