@@ -50,6 +50,13 @@ bool is_cheap(const Source& s) {
   return large <= 1;
 }
 
+// Whether the wider type has each value of the narrower one.
+bool is_exact_in(DType narrow, DType wide) {
+  if (item_size(narrow) >= item_size(wide)) return false;
+  return narrow == DType::Bool || (is_floating(narrow) && is_floating(wide)) ||
+         (is_integral(narrow) && is_integral(wide));
+}
+
 void insert_sorted(std::vector<const Source*>& set, const Source* s) {
   auto place = std::ranges::lower_bound(set, s);
   if ((place == set.end() || *place != s) && set.size() <= kMaxReads) set.insert(place, s);
@@ -198,7 +205,10 @@ void LoweringContext::set(graph::ValueId id, Tensor tensor) {
   if (!tensor.is_realised()) {
     bool grown = source.reads.size() > kMaxReads || source.work > kMaxWork;
     grown |= source.checks && uses(id) == 0;  // only its checks are wanted
-    if (!options_.inline_pointwise || grown || (uses(id) > 1 && !is_cheap(source))) realise(source);
+    if (!options_.inline_pointwise)
+      realise(source);
+    else if (grown || (uses(id) > 1 && !is_cheap(source)))
+      keep(source);
   }
   values_.at(id) = std::move(tensor);
 }
@@ -322,6 +332,15 @@ Tensor LoweringContext::cast(const Tensor& x, DType dtype) {
   });
 }
 
+Tensor LoweringContext::converted(const Tensor& x, DType dtype) {
+  Tensor result = pointwise({x}, x.sizes, dtype, [dtype](BodyBuilder& b, std::span<const Value> v) {
+    return b.round_to(b.cast(v[0], compute_dtype(dtype)), dtype);
+  });
+  if (is_exact_in(x.dtype, dtype) && product(x.source->sizes) == product(x.sizes))
+    result.source->narrow = std::make_shared<const Tensor>(x);
+  return result;
+}
+
 std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, std::vector<Tensor> inputs,
                                             const std::vector<Expr>& kept, const std::vector<Expr>& reduced,
                                             DType accumulate, const ReductionFunction& fn) {
@@ -419,8 +438,21 @@ void LoweringContext::realise(Source& source) {
   program_.steps.add(std::move(c));
   source.is_computed = true;
   source.element = nullptr;
+  source.narrow = nullptr;
   source.reads.clear();
   source.origin.clear();
+  source.checks = false;
+}
+
+void LoweringContext::keep(Source& source) {
+  if (source.narrow == nullptr) return realise(source);
+  Source& narrow = *source.narrow->source;
+  std::erase_if(source.origin, [&](std::string_view name) {
+    return std::ranges::find(narrow.origin, name) != narrow.origin.end();
+  });
+  realise(narrow);
+  source.reads = {&narrow};
+  source.work = 1;
   source.checks = false;
 }
 
@@ -434,7 +466,7 @@ void LoweringContext::realise(const Tensor& x) {
 }
 
 void LoweringContext::realise_unless_cheap(const Tensor& x) {
-  if (!is_cheap(*x.source)) realise(*x.source);
+  if (!is_cheap(*x.source)) keep(*x.source);
 }
 
 Tensor LoweringContext::new_buffer(std::vector<Expr> sizes, DType dtype,

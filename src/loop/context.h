@@ -24,6 +24,7 @@ namespace oxy::loop {
 inline constexpr size_t kMaxReads = 8;  // distinct buffers that an inlined element may read
 inline constexpr int kMaxWork = 64;     // about the instructions of an inlined element
 
+struct Tensor;
 using ElementFunction = std::function<Value(BodyBuilder&, const Index&)>;
 using ScalarFunction = std::function<Value(BodyBuilder&, std::span<const Value>)>;
 
@@ -39,6 +40,7 @@ struct Source {
   bool is_computed = false;   // `buffer` is written by a computation, not by a call, or from outside
   bool is_read = false;       // elements of another source, or a step, are made of its elements
   std::vector<Expr> strides;  // the layout wanted if memory must be given one; empty: contiguous
+  std::shared_ptr<const Tensor> narrow;  // of as many elements, which these are in a wider type; or null
   std::vector<std::string_view> origin;  // operators folded in, for readers
   graph::LocationId location;
 };
@@ -92,6 +94,9 @@ class LoweringContext {
   Tensor expand(const Tensor& x, std::vector<Expr> sizes) const;
   Tensor permute(const Tensor& x, std::span<const int64_t> dims) const;
   Tensor cast(const Tensor& x, DType dtype);  // the value, not rounded on the way
+  // The same for a copy that the program asks for: it is rounded to `dtype`. Several readers of one in a
+  // wider type make it again, each from memory in the narrow type.
+  Tensor converted(const Tensor& x, DType dtype);
   // The element of x (as compute_dtype) at `index`: to be called in element functions.
   static Value element(BodyBuilder& b, const Tensor& x, const Index& index);
 
@@ -152,6 +157,8 @@ class LoweringContext {
   std::shared_ptr<Source> new_source(std::span<const Tensor> inputs, std::vector<Expr> sizes, DType dtype,
                                      int work);
   void realise(Source& source);
+  // For several readers: that their elements are read from memory.
+  void keep(Source& source);
   // Before a reader that may leave elements out: those that may raise are computed all the same.
   void keep_checks(std::span<const Tensor> inputs);
   // A view that shows every element.

@@ -426,15 +426,8 @@ void to_copy(LoweringContext& context, const Node& node) {
       ref != nullptr && !(context.meta(ref->id).device == out.device))
     not_lowered(node, "a copy to another device");
   if (x.dtype == out.dtype) return clone(context, node);
-  // Several readers of a wider copy make it again, each from memory in the narrow type.
-  const bool is_wider = item_size(out.dtype) > item_size(x.dtype);
-  if (is_wider && context.uses(node.outputs[0]) > 1) context.realise_unless_cheap(x);
-  context.set(node.outputs[0],
-              context.pointwise({x}, out.sizes, out.dtype, [dtype = out.dtype](BodyBuilder& b, Values v) {
-                // The user asked for this precision: unlike results of arithmetic, it is not carried in a
-                // wider one.
-                return b.round_to(b.cast(v[0], compute_dtype(dtype)), dtype);
-              }));
+  // The user asked for this precision: unlike results of arithmetic, it is not carried in a wider one.
+  context.set(node.outputs[0], context.converted(x, out.dtype));
 }
 
 // Copies that change nothing have been removed by the passes, where they are not there for memory of their

@@ -58,6 +58,9 @@ class DeviceGraphMaker {
   std::mutex& in_use() { return in_use_; }
   // At least `bytes` that every graph of the stream may write to.
   virtual std::shared_ptr<const Arena> arena(int64_t bytes) = 0;
+  // Memory that warm_up() and record() need: held from before the first of these calls until after the last.
+  // Graphs hold what they need of it themselves.
+  virtual std::shared_ptr<void> recording_memory() = 0;
   // Performs `work` in the order of the stream, so that libraries have prepared themselves when record()
   // follows on this thread. What it allocates is memory of the graphs.
   virtual void warm_up(const std::function<void()>& work) = 0;

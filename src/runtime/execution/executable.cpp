@@ -37,7 +37,6 @@ class Variant {
       : owned_(std::move(preparation.plan)),
         plan_(*owned_),
         numbers_(std::move(preparation.numbers)),
-        need_(plan_.runtime->arenas().announce(plan_.arena_bytes)),
         constants_(constants),
         // The steps are the same for all sizes, and so is this.
         policy_(plan_.runtime->makes_graphs() && plan_.devices.size() == 1 &&
@@ -46,6 +45,7 @@ class Variant {
                     : DeviceGraphPolicy::Never) {
     if (policy != policy_ && plan_.devices.size() > 1)
       why_no_graphs_ = fmt::format("the region is on {}", fmt::join(names_of_devices(), " and "));
+    announce_arena();
     expect_graphs();
   }
 
@@ -53,7 +53,7 @@ class Variant {
   void resize(SymbolicPlan& symbolic) {
     const int64_t arena_bytes = plan_.arena_bytes;
     write(numbers_, symbolic, *owned_);
-    if (plan_.arena_bytes != arena_bytes) need_ = plan_.runtime->arenas().announce(plan_.arena_bytes);
+    if (plan_.arena_bytes != arena_bytes) announce_arena();
     const std::scoped_lock lock(mutex_);
     std::erase_if(idle_, [](const Worker& worker) { return worker.replayed != nullptr; });
     for (const Worker& worker : idle_) worker.frame->refit();
@@ -114,6 +114,14 @@ class Variant {
     std::vector<std::string> names;
     for (const c10::Device& device : plan_.devices) names.push_back(device.str());
     return names;
+  }
+
+  // On devices that make graphs, only these keep arenas between calls.
+  void announce_arena() {
+    need_ = nullptr;
+    if (plan_.arena_bytes == 0) return;
+    if (policy_ == DeviceGraphPolicy::Never && plan_.runtime->makes_graphs()) return;
+    need_ = plan_.runtime->arenas().announce(plan_.arena_bytes, plan_.device().index());
   }
 
   void expect_graphs() {

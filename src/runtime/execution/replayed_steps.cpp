@@ -71,8 +71,14 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
   return result;
 }
 
+// Forward and backward passes share an arena, and the larger one is often the one that is recorded later.
 ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
-    : plan_(plan), maker_(std::move(maker)), arena_(maker_->arena(plan.arena_bytes)) {}
+    : plan_(plan),
+      maker_(std::move(maker)),
+      arena_(maker_->arena(
+          plan.arena_bytes == 0 ? 0 : plan.runtime->arenas().largest_announced(plan.device().index()))) {
+  check(arena_->bytes >= plan.arena_bytes, "a plan that makes graphs has not announced its arena");
+}
 
 // Operators stay where they are, and launches between two of them run side by side where their memory allows
 // it: operators have memory that the plan does not know of, and a graph with many ways through it takes the
@@ -314,6 +320,7 @@ std::vector<int64_t> ReplayedSteps::freed_bytes(const std::vector<at::Tensor>* o
 }
 
 bool ReplayedSteps::record(Frame& frame, std::vector<at::Tensor>* owned, UnreplayableSteps& unreplayable) {
+  const std::shared_ptr<void> memory = maker_->recording_memory();
   std::vector<Span> spans;
   size_t next = 0;  // the first step that was not performed
   bool is_recorded = true;

@@ -120,11 +120,18 @@ void ask_whether_it_is_a_view(const ops::SizeQuestions& questions, const TensorM
 }
 
 // A size of 1 makes a view of what is a copy in general: that size is a number from the beginning of the next
-// recording.
-void record_again_as_view(torch_api::Symbols& symbols, const TensorMeta& meta) {
-  const bool any = std::ranges::any_of(meta.sizes, [&](const Expr& size) {
-    return !size.is_constant() && symbols.environment.simplify(size).is_constant();
-  });
+// recording. One that is computed, as min(a, b) is, follows from those of its symbols that are 1 at hand.
+void record_again_as_view(torch_api::Symbols& symbols, const std::string& line, const TensorMeta& meta) {
+  sym::ShapeEnvironment& environment = symbols.environment;
+  bool any = false;
+  for (const Expr& size : meta.sizes) {
+    if (size.is_constant() || !environment.simplify(size).is_constant()) continue;
+    for (const Expr& variable : sym::variables(size)) {
+      const sym::Condition is_one = sym::equal(variable, 1);
+      if (environment.hint(is_one) == true) environment.promise(is_one, line);
+      any |= environment.simplify(variable).is_constant();
+    }
+  }
   if (!any) throw Unsupported("a copy that is a view for the sizes of this call");
   symbols.needs_exact_ones = true;
 }
@@ -240,7 +247,7 @@ void guard_copies(Session& session, graph::NodeId end) {
     }
     ask_whether_it_is_a_view(questions, graph.meta(source), graph.meta(node.outputs.front()).sizes);
     if (std::ranges::find(session.copies_of_views, copy->outputs.front()) != session.copies_of_views.end())
-      record_again_as_view(*session.symbols, graph.meta(source));
+      record_again_as_view(*session.symbols, line_of(graph, node), graph.meta(source));
   }
 }
 

@@ -19,8 +19,8 @@
 #include "runtime/cuda/graphs/decoy_memory.h"
 #include "runtime/cuda/graphs/draw_places.h"
 #include "runtime/cuda/graphs/generator_capture.h"
+#include "runtime/cuda/graphs/graph_pool.h"
 #include "runtime/device/draw_lock.h"
-#include "torch_api/allocator_pool.h"
 
 namespace oxy::runtime {
 
@@ -40,6 +40,16 @@ c10::Stream new_stream(const Driver& driver, c10::Device device) {
                      static_cast<c10::StreamId>(reinterpret_cast<intptr_t>(stream)));
 }
 
+// What is allocated on the way lies elsewhere in passes with decoys.
+struct RecordingMemory {
+  RecordingMemory(const Driver& driver, c10::DeviceIndex device, std::shared_ptr<GraphPool> of_graphs)
+      : pool(of_graphs ? std::move(of_graphs) : std::make_shared<GraphPool>(driver, device)),
+        decoy_pool(driver, device) {}
+
+  std::shared_ptr<GraphPool> pool;
+  GraphPool decoy_pool;
+};
+
 class CudaGraphMaker : public DeviceGraphMaker {
  public:
   CudaGraphMaker(const Driver& driver, c10::Device device, c10::Stream stream)
@@ -47,9 +57,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
         device_(device),
         stream_(stream),
         capturing_(new_stream(driver, device)),
-        order_(driver, capturing_.native_handle()),
-        pool_(device.index()),
-        decoy_pool_(device.index()) {}
+        order_(driver, capturing_.native_handle()) {}
 
   std::shared_ptr<const Arena> arena(int64_t bytes) override {
     std::shared_ptr<const Arena> arena = arena_.lock();
@@ -62,11 +70,22 @@ class CudaGraphMaker : public DeviceGraphMaker {
     return arena;
   }
 
+  std::shared_ptr<void> recording_memory() override {
+    std::shared_ptr<RecordingMemory> memory = memory_.lock();
+    if (memory == nullptr) {
+      memory = std::make_shared<RecordingMemory>(driver_, device_.index(), pool_.lock());
+      memory_ = memory;
+      pool_ = memory->pool;
+    }
+    return memory;
+  }
+
   void warm_up(const std::function<void()>& work) override {
+    const std::shared_ptr<RecordingMemory> memory = held_memory();
     wait(capturing_, stream_);
     {
       const c10::StreamGuard guard(capturing_);
-      const torch_api::AllocatorPool::Use use(pool_);
+      const GraphPool::Use use(*memory->pool);
       work();
     }
     wait(stream_, capturing_);
@@ -74,10 +93,11 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
   std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
                                       std::span<const uint64_t> draws, const Enqueue& enqueue) override {
+    const std::shared_ptr<RecordingMemory> memory = held_memory();
     const c10::StreamGuard guard(capturing_);
     const DecoyMemory decoys(driver_, device_.index(), memories);
     std::vector<uintptr_t> addresses;
-    for (const MovableMemory& memory : memories) addresses.push_back(memory.address);
+    for (const MovableMemory& movable : memories) addresses.push_back(movable.address);
     // The generator has the same addresses in both passes as long as the first capture of it exists.
     std::optional<DrawsAlone> alone;
     std::optional<GeneratorCapture> of_decoy, of_real;
@@ -86,15 +106,17 @@ class CudaGraphMaker : public DeviceGraphMaker {
         throw NotReplayable{"it draws random numbers, and so do other threads", {}, true};
       of_decoy.emplace(driver_, beside());
     }
-    const CapturedPass decoy = capture_in(decoy_pool_, decoys.addresses(), memories, of_decoy, enqueue);
+    const CapturedPass decoy =
+        capture_in(memory->decoy_pool, decoys.addresses(), memories, of_decoy, enqueue);
     if (of_decoy) of_decoy->finish();
     if (!draws.empty()) of_real.emplace(driver_, beside());
-    CapturedPass real = capture_in(pool_, addresses, memories, of_real, enqueue);
+    CapturedPass real = capture_in(*memory->pool, addresses, memories, of_real, enqueue);
     check(draw_nodes_.size() == draws.size(), "recorded work draws otherwise than was said");
     std::vector<DrawPlace> places;
     if (of_real) places = find_draws(real.nodes, draw_nodes_, draws, of_real->finish());
     std::vector<MovableNode> nodes = find_places(decoy, real);
-    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes), std::move(places));
+    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes), std::move(places),
+                      memory->pool);
   }
 
   void draw(const std::function<void()>& enqueue_operator) override {
@@ -109,10 +131,16 @@ class CudaGraphMaker : public DeviceGraphMaker {
   size_t enqueued() override { return node_count(driver_, capturing_.native_handle()); }
 
  private:
-  CapturedPass capture_in(torch_api::AllocatorPool& pool, std::span<const uintptr_t> addresses,
+  std::shared_ptr<RecordingMemory> held_memory() const {
+    std::shared_ptr<RecordingMemory> memory = memory_.lock();
+    check(memory != nullptr, "nobody holds the memory of a recording");
+    return memory;
+  }
+
+  CapturedPass capture_in(GraphPool& pool, std::span<const uintptr_t> addresses,
                           std::span<const MovableMemory> memories, std::optional<GeneratorCapture>& generator,
                           const Enqueue& enqueue) {
-    const torch_api::AllocatorPool::Use use(pool);
+    const GraphPool::Use use(pool);
     std::vector<MovableMemory> placed;
     for (size_t i = 0; i < memories.size(); ++i) placed.push_back({addresses[i], memories[i].bytes});
     order_.begin();
@@ -144,9 +172,9 @@ class CudaGraphMaker : public DeviceGraphMaker {
   std::optional<c10::Stream> beside_;      // captures the generator meanwhile
   GeneratorCapture* generator_ = nullptr;  // of the present pass, if it draws
   std::vector<DrawNodes> draw_nodes_;      // of the present pass
-  torch_api::AllocatorPool pool_;
-  torch_api::AllocatorPool decoy_pool_;  // what is allocated on the way lies elsewhere in passes with decoys
-  std::weak_ptr<const Arena> arena_;  // the largest; those that replay hold it
+  std::weak_ptr<GraphPool> pool_;          // the graphs hold it
+  std::weak_ptr<RecordingMemory> memory_;  // those that record hold it
+  std::weak_ptr<const Arena> arena_;       // the largest; those that replay hold it
 };
 
 }  // namespace

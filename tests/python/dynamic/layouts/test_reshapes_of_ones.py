@@ -68,6 +68,30 @@ def test_what_can_be_told_is_a_view_where_it_is_one_in_eager(program, first):
         assert (actual.data_ptr() == x.data_ptr()) == (expected.data_ptr() == twin.data_ptr())
 
 
+def of_a_diagonal(x):
+    view = x.diagonal(0).flatten()
+    return view, view.var(0, correction=0)
+
+
+def of_the_smaller_size(x):
+    view = x[: min(x.size(0), x.size(1)), 0].transpose(0, 1).reshape(-1)
+    return view, view.var(0, correction=0)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("program", [of_a_diagonal, of_the_smaller_size])
+def test_a_computed_size_of_one_is_a_view(program, dynamic, grad):
+    """The smaller one of two sizes is 1, and none of them was seen to be."""
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for sizes in ((1, 2, 9, 1), (1, 32, 9, 1), (4, 1, 9, 1), (1, 5, 3, 1), (3, 2, 4, 1)):
+        x = torch.randn(sizes)
+        with torch.set_grad_enabled(grad):
+            actual, expected = compiled(x)[0], program(x)[0]
+        same(actual, expected)
+        assert (actual.data_ptr() == x.data_ptr()) == (expected.data_ptr() == x.data_ptr())
+
+
 def positive_ones(x):
     chosen = x[x > 0] + 1
     chosen.reshape(-1).fill_(7)

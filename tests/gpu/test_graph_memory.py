@@ -1,0 +1,113 @@
+"""What memory CUDA graphs hold, and for how long."""
+
+import gc
+
+import torch
+from torch import nn
+
+import oxyfuel
+
+CUDA = torch.device("cuda")
+CALLS = 6
+MIB = 1 << 20
+
+
+def tensor(*sizes):
+    return torch.randn(sizes, device=CUDA)
+
+
+def test_memory_of_a_model_is_kept_once():
+    """Graphs of one stream share what they write to on the way."""
+    torch.cuda.empty_cache()
+    models = [nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)).to(CUDA).eval() for _ in range(4)]
+    x = tensor(4096, 1024)
+    with torch.no_grad():
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        for model in models:
+            compiled = oxyfuel.compile(model)
+            for _ in range(CALLS):
+                compiled(x)
+            model.compiled = [compiled]
+        assert torch.cuda.memory_allocated() - before < 2.5 * 4096 * 4096 * 4
+
+
+def test_memory_that_a_backward_pass_frees():
+    """It is free before the pass ends, also while graphs are recorded: a pass that saves much is several graphs."""
+    torch.manual_seed(1)
+    layers_of = lambda: nn.Sequential(*(nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.Tanh()) for _ in range(10)))  # noqa: E731
+    ours, theirs = layers_of().to(CUDA), layers_of().to(CUDA)
+    theirs.load_state_dict(ours.state_dict())
+    compiled = oxyfuel.compile(ours)
+    x = tensor(16, 16, 192, 192)  # 36 MiB, and as much for each convolution and each norm
+    peaks = []
+    torch.cuda.empty_cache()
+    for _ in range(CALLS):
+        for model in (compiled, theirs):
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            model(x).square().mean().backward()
+            peaks.append(torch.cuda.max_memory_allocated())
+        for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, other.grad, atol=1e-3, rtol=2e-2)  # of TF32
+            mine.grad = other.grad = None
+    assert max(peaks[::2]) < 1.2 * max(peaks[1::2])
+
+
+def pools():
+    """Bytes of each part of the allocator's memory that belongs to graphs."""
+    result = {}
+    for segment in torch.cuda.memory_snapshot():
+        name = tuple(segment["segment_pool_id"])
+        if name != (0, 0):
+            result[name] = result.get(name, 0) + segment["total_size"]
+    return result
+
+
+def test_memory_of_graphs_goes_with_them():
+    """What recorded work writes to on the way is held once, and as long as there are graphs. Workspaces of cuBLAS stay."""
+    workspaces = 72 * MIB
+
+    def sorted_products(x, w):
+        return (x @ w).sort(-1).values @ w
+
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = pools()
+    x, w = tensor(4096, 4096), tensor(4096, 4096)  # what sort() returns has 64 and 128 MiB
+    compiled = oxyfuel.compile(sorted_products)
+    with torch.no_grad():
+        for _ in range(CALLS):
+            torch.testing.assert_close(compiled(x, w), sorted_products(x, w))
+    during = {name: size for name, size in pools().items() if size > before.get(name, 0)}
+    assert len(during) == 1
+    assert sum(pools().values()) - sum(before.values()) > 2 * workspaces
+    del compiled
+    oxyfuel.reset()
+    gc.collect()
+    assert sum(pools().values()) - sum(before.values()) <= workspaces
+
+
+def test_passes_share_an_arena():
+    """The arena of the larger pass serves the other one, too, whichever is recorded first."""
+
+    def program(x, w):
+        with torch.no_grad():
+            scale = (x @ w).softmax(-1).amax(-1, keepdim=True)  # a product of 64 MiB that nothing saves
+        for _ in range(3):
+            x = (x @ w).sin()
+        return x * scale
+
+    x, w = tensor(4096, 4096).requires_grad_(), tensor(4096, 4096).requires_grad_()
+    oxyfuel.reset()
+    compiled = oxyfuel.compile(program)
+    held = []
+    for _ in range(CALLS):
+        compiled(x, w).square().mean().backward()
+        x.grad = w.grad = None
+        torch.cuda.synchronize()
+        held.append(torch.cuda.memory_allocated())
+    both = oxyfuel.metrics()["arena_bytes"]
+    assert both > 150 * MIB
+    workspace_of_recording = 64 * MIB
+    assert held[-1] - held[0] < both + workspace_of_recording - 48 * MIB
