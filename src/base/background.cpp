@@ -33,7 +33,7 @@ struct State {
   std::mutex mutex;
   std::mutex piece;  // taken before `mutex`
   std::condition_variable changed;
-  std::array<Work, 2> lanes;  // by Lane
+  std::array<Work, 4> lanes;  // by Lane
   bool is_held = false;       // the lane Awaited
   std::atomic<bool> is_ending = false;
 

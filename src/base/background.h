@@ -1,4 +1,4 @@
-// Work that goes on behind calls. Two threads, which live while there is some.
+// Work that goes on behind calls. A thread a lane, which lives while there is some.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,9 @@ namespace oxy::background {
 enum class Lane : uint8_t {
   Spare,    // nobody waits for it: its thread has the lowest priority
   Awaited,  // calls get faster once it is done, or wait for it
+  // Libraries load what calls will need of them, on two threads.
+  Libraries,
+  MoreLibraries,
 };
 
 // Runs the work when all that was submitted to the lane before is done. It must not throw, must not need the

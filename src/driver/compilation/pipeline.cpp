@@ -30,11 +30,13 @@
 #include "passes/pipeline/pipeline.h"
 #include "passes/staging/stages.h"
 #include "plan/step_buffers.h"
+#include "runtime/device/device.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/executable.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/execution/size_constants.h"
 #include "runtime/extern/program_operators.h"
+#include "runtime/values/convert.h"
 #include "runtime/variants/static_variants.h"
 #include "torch_api/error_text.h"
 #include "trace/functional/functionalise.h"
@@ -344,6 +346,18 @@ std::unique_ptr<CompiledGraph> load_and_finish(Unfinished& source, CompileStatis
   return finish(source, std::move(library), statistics);
 }
 
+// What the thread that asks for a graph has set for itself.
+struct Caller {
+  int threads = 1;  // of the CPU
+  bool has_default_queue = false;
+};
+
+Caller caller_of(const graph::Graph& graph) {
+  const c10::Device device = runtime::device_to_torch(graph::main_device(graph));
+  const runtime::DeviceRuntime* const runtime = runtime::find_device(device.type());
+  return {at::get_num_threads(), runtime != nullptr && runtime->current_queue(device.index()) == 0};
+}
+
 struct Planned {
   Unfinished unfinished;
   CompileStatistics statistics;
@@ -353,7 +367,7 @@ struct Planned {
 // unless weights are frozen or random numbers are drawn.
 Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                         std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
-                        const std::string& stage, const runtime::Ownership& ownership, int threads);
+                        const std::string& stage, const runtime::Ownership& ownership, const Caller& caller);
 
 constexpr std::string_view kBackwardPass = "a backward pass";
 
@@ -372,9 +386,9 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
   };
   const auto source = std::make_shared<Source>(std::move(graph), std::move(constants));
   AheadSteps steps;
-  steps.plan = [source, options, dump, stage, ownership, threads = at::get_num_threads()] {
+  steps.plan = [source, options, dump, stage, ownership, caller = caller_of(source->graph)] {
     source->planned.emplace(plan_functional(std::move(source->graph), std::move(source->constants), {},
-                                            options, dump, stage, ownership, threads));
+                                            options, dump, stage, ownership, caller));
   };
   steps.request_kernels = [source]() -> std::unique_ptr<KernelRequest> {
     const Unfinished& unfinished = source->planned->unfinished;
@@ -501,7 +515,7 @@ namespace {
 // `threads`: that the plan may use.
 Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                         std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
-                        const std::string& stage, const runtime::Ownership& ownership, int threads) {
+                        const std::string& stage, const runtime::Ownership& ownership, const Caller& caller) {
   const sym::HintScope scope(options.hints);
   const auto named = [&](std::string_view what) { return fmt::format("{}{}", stage, what); };
   FrozenGraph frozen;
@@ -532,7 +546,7 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
   backend::ScheduleOptions schedule_options;
   {
     Span span("schedule");
-    schedule_options.parallelism = threads;
+    schedule_options.parallelism = caller.threads;
     schedule_options.fuse = options.fusion;
     schedule_options.tune = options.tune;
     if (!ownership.released_inputs.empty()) {
@@ -545,6 +559,10 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
     plan = backend::schedule(std::move(program), device, schedule_options);
     if (strict()) plan::verify(plan);
     seconds += span.seconds();
+  }
+  if (caller.has_default_queue) {
+    const c10::Device queue = runtime::device_to_torch(graph::main_device(frozen.graph));
+    runtime::device_runtime(queue.type()).rehearse(plan, queue.index());
   }
   show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
   show(Channel::Schedule, named("plan"), dump, [&] { return plan::print(plan); });
@@ -573,8 +591,9 @@ Compiled compile_functional(graph::Graph graph, std::vector<at::Tensor> constant
   }
   if (options.backend == Backend::Eager)
     return {std::make_unique<InterpretedGraph>(std::move(graph), std::move(constants)), {}};
+  const Caller caller = caller_of(graph);
   Planned planned = plan_functional(std::move(graph), std::move(constants), weights, options, dump, stage,
-                                    ownership, at::get_num_threads());
+                                    ownership, caller);
   Unfinished& unfinished = planned.unfinished;
   Compiled result;
   result.statistics = std::move(planned.statistics);

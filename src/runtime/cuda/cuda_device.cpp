@@ -17,6 +17,7 @@
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/library_layouts.h"
 #include "runtime/cuda/philox.h"
+#include "runtime/cuda/rehearsal.h"
 #include "runtime/cuda/thread_context.h"
 #include "runtime/device/call_site.h"
 
@@ -64,7 +65,7 @@ class CachedArenas : public ArenaSource {
 
 class CudaDevice : public DeviceRuntime {
  public:
-  explicit CudaDevice(const backend::cuda::Driver& driver) : driver_(driver) {}
+  explicit CudaDevice(const backend::cuda::Driver& driver) : driver_(driver), rehearsals_(driver) {}
 
   uintptr_t alignment() const override { return 16; }  // TritonKernel::is_aligned
   c10::DataPtr allocate(int64_t bytes, c10::DeviceIndex index) const override {
@@ -88,6 +89,9 @@ class CudaDevice : public DeviceRuntime {
     return site.call.op == op::philox_states() ? prepare_philox_states(driver_, site) : Invoke();
   }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
+  void rehearse(const plan::Plan& plan, c10::DeviceIndex index) const override {
+    rehearsals_.add(plan, index);
+  }
   const Packing* packing() const override { return &cuda_packing(); }
   std::optional<loop::DropoutThreads> dropout_threads(c10::ScalarType dtype,
                                                       c10::DeviceIndex index) const override {
@@ -108,6 +112,7 @@ class CudaDevice : public DeviceRuntime {
 
  private:
   const backend::cuda::Driver& driver_;
+  mutable Rehearsals rehearsals_;
 };
 
 }  // namespace

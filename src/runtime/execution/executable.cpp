@@ -18,6 +18,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/execution/frame.h"
 #include "runtime/execution/prepare.h"
+#include "runtime/execution/replay_memory.h"
 #include "runtime/execution/replayed_steps.h"
 #include "runtime/execution/specialise.h"
 #include "runtime/execution/steps.h"
@@ -51,9 +52,8 @@ class Variant {
 
   // For the sizes that `symbolic` evaluated last, from which the plan was prepared. No call runs.
   void resize(SymbolicPlan& symbolic) {
-    const int64_t arena_bytes = plan_.arena_bytes;
     write(numbers_, symbolic, *owned_);
-    if (plan_.arena_bytes != arena_bytes) announce_arena();
+    announce_arena();
     const std::scoped_lock lock(mutex_);
     std::erase_if(idle_, [](const Worker& worker) { return worker.replayed != nullptr; });
     for (const Worker& worker : idle_) worker.frame->refit();
@@ -118,10 +118,12 @@ class Variant {
 
   // On devices that make graphs, only these keep arenas between calls.
   void announce_arena() {
-    need_ = nullptr;
-    if (plan_.arena_bytes == 0) return;
-    if (policy_ == DeviceGraphPolicy::Never && plan_.runtime->makes_graphs()) return;
-    need_ = plan_.runtime->arenas().announce(plan_.arena_bytes, plan_.device().index());
+    const bool has_graphs = policy_ != DeviceGraphPolicy::Never;
+    const int64_t bytes = has_graphs ? replay_memory(plan_).arena_bytes : plan_.arena_bytes;
+    if (bytes == announced_bytes_) return;
+    announced_bytes_ = bytes;
+    const bool keeps = bytes > 0 && (has_graphs || !plan_.runtime->makes_graphs());
+    need_ = keeps ? plan_.runtime->arenas().announce(bytes, plan_.device().index()) : nullptr;
   }
 
   void expect_graphs() {
@@ -274,6 +276,7 @@ class Variant {
   const PreparedPlan& plan_;
   PlanNumbers numbers_;
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
+  int64_t announced_bytes_ = 0;
   std::span<const at::Tensor> constants_;
   DeviceGraphPolicy policy_;
   std::string why_no_graphs_;

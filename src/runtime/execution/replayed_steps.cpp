@@ -73,11 +73,11 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
 
 // Forward and backward passes share an arena, and the larger one is often the one that is recorded later.
 ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
-    : plan_(plan),
-      maker_(std::move(maker)),
-      arena_(maker_->arena(
-          plan.arena_bytes == 0 ? 0 : plan.runtime->arenas().largest_announced(plan.device().index()))) {
-  check(arena_->bytes >= plan.arena_bytes, "a plan that makes graphs has not announced its arena");
+    : plan_(plan), memory_(replay_memory(plan)), maker_(std::move(maker)) {
+  const int64_t largest =
+      memory_.arena_bytes == 0 ? 0 : plan.runtime->arenas().largest_announced(plan.device().index());
+  check(largest >= memory_.arena_bytes, "a plan that makes graphs has not announced its arena");
+  arena_ = maker_->arena(largest);
 }
 
 // Operators stay where they are, and launches between two of them run side by side where their memory allows
@@ -95,10 +95,10 @@ std::vector<std::vector<plan::Access>> ReplayedSteps::accesses_of(StepSpan steps
     for (const plan::BufferId id : launch->buffers) {
       const bool is_written = std::ranges::find(launch->written, id) != launch->written.end();
       const plan::Storage storage = plan_.storages[id.index()];
-      if (storage == plan::Storage::Temporary || storage == plan::Storage::Extern) {
+      if (storage == plan::Storage::Extern) {
         accesses.push_back({kAllocated, 0, 1, true});
-      } else if (storage == plan::Storage::Arena) {
-        const int64_t begin = plan_.arena_offsets[id.index()];
+      } else if (storage == plan::Storage::Arena || storage == plan::Storage::Temporary) {
+        const int64_t begin = memory_.places[id.index()].value_or(plan_.arena_offsets[id.index()]);
         const int64_t bytes = bytes_of(plan_.buffers[id.index()].whole_spec);
         accesses.push_back({kArena, begin, begin + bytes, is_written});
       } else {
@@ -163,6 +163,13 @@ at::Tensor ReplayedSteps::new_result(plan::BufferId buffer) const {
   return plan_.runtime->empty(plan_.buffers[buffer.index()].whole_spec, plan_.device_of(buffer).index());
 }
 
+void ReplayedSteps::place_temporary(const PreparedAllocation& allocation, Frame& frame) const {
+  if (const std::optional<int64_t> place = memory_.places[allocation.buffer.index()])
+    frame.place(allocation.buffer, static_cast<char*>(arena_->memory.get()) + *place);
+  else
+    frame.allocate(allocation);
+}
+
 // What a graph of the span stands for.
 void ReplayedSteps::enqueue(const Span& span, Frame& frame, const Observer& observer) {
   for (size_t i = span.steps.begin; i < span.steps.end; ++i) {
@@ -178,7 +185,8 @@ void ReplayedSteps::enqueue(const Span& span, Frame& frame, const Observer& obse
       for (size_t r = 0; observer.made && r < span.results.size(); ++r)
         if (std::ranges::find(call->returned, span.results[r]) != call->returned.end()) observer.made(r);
     } else if (const auto* allocation = std::get_if<PreparedAllocation>(&step)) {
-      if (std::ranges::find(span.allocations, i) == span.allocations.end()) frame.allocate(*allocation);
+      if (std::ranges::find(span.allocations, i) == span.allocations.end())
+        place_temporary(*allocation, frame);
     } else if (const auto* free = std::get_if<PreparedFree>(&step)) {
       if (std::ranges::find(span.ends, i) == span.ends.end()) frame.drop(free->buffer);
     }

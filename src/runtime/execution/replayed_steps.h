@@ -15,6 +15,7 @@
 #include "runtime/device/device_graph.h"
 #include "runtime/execution/frame.h"
 #include "runtime/execution/prepared_plan.h"
+#include "runtime/execution/replay_memory.h"
 #include "runtime/execution/steps.h"
 
 namespace oxy::runtime {
@@ -82,6 +83,7 @@ class ReplayedSteps {
   void note_unreplayable(size_t step, const std::string& reason, UnreplayableSteps& unreplayable) const;
   void enqueue(const Span& span, Frame& frame, const Observer& observer = {});
   at::Tensor new_result(plan::BufferId buffer) const;
+  void place_temporary(const PreparedAllocation& allocation, Frame& frame) const;
   static bool is_in(const std::vector<Span>& spans, size_t step);
   bool uses_parts_of_inputs_outside(const std::vector<Span>& spans) const;
   void allocate(const Span& span, Frame& frame) const;
@@ -97,6 +99,7 @@ class ReplayedSteps {
   }
 
   const PreparedPlan& plan_;
+  ReplayMemory memory_;
   std::shared_ptr<DeviceGraphMaker> maker_;
   std::shared_ptr<const Arena> arena_;
   std::vector<Span> spans_;

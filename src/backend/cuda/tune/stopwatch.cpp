@@ -23,7 +23,6 @@ std::unique_ptr<Stopwatch> Stopwatch::make(const Driver& driver) {
 
 bool Stopwatch::start() {
   const TimingFunctions& timing = driver_.timing;
-  timing.exchange_capture_mode(&capture_mode_);
   return timing.create_stream(&stream_, kNonBlocking) == 0 && timing.create_event(&begin_, 0) == 0 &&
          timing.create_event(&end_, 0) == 0 && timing.allocate(&cache_, kCacheBytes) == 0;
 }
@@ -36,7 +35,6 @@ Stopwatch::~Stopwatch() {
   for (const Handle event : {begin_, end_})
     if (event != nullptr) timing.destroy_event(event);
   if (stream_ != nullptr) timing.destroy_stream(stream_);
-  timing.exchange_capture_mode(&capture_mode_);
 }
 
 bool Stopwatch::set(const Operands& operands) {

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/load/driver.h"
+#include "backend/cuda/load/relaxed_captures.h"
 
 namespace oxy::backend::cuda {
 
@@ -35,17 +36,17 @@ class Stopwatch {
   std::optional<double> time(const GridFunction& function, int64_t programs);
 
  private:
-  explicit Stopwatch(const Driver& driver) : driver_(driver) {}
+  explicit Stopwatch(const Driver& driver) : driver_(driver), relaxed_(driver) {}
   bool start();
   Result launch(const GridFunction& function, int64_t programs);
 
   const Driver& driver_;
+  RelaxedCaptures relaxed_;
   Handle stream_ = nullptr;
   Handle begin_ = nullptr;  // an event
   Handle end_ = nullptr;    // likewise
   uint64_t cache_ = 0;      // memory as large as the caches, which are filled with it
   uint64_t memory_ = 0;     // of the operands
-  int capture_mode_ = 2;  // the thread's, while this lives: what a program captures elsewhere stays as it is
   std::vector<uint64_t> pointers_;
   std::vector<int64_t> sizes_;
 };

@@ -29,6 +29,7 @@ namespace {
 using backend::cuda::Driver;
 
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr int64_t kLargeArena = int64_t{32} << 20;
 
 // A stream that nobody else has: those of PyTorch's pool are the program's as well. PyTorch names streams of
 // others by their addresses.
@@ -62,6 +63,9 @@ class CudaGraphMaker : public DeviceGraphMaker {
   std::shared_ptr<const Arena> arena(int64_t bytes) override {
     std::shared_ptr<const Arena> arena = arena_.lock();
     if (arena == nullptr || arena->bytes < bytes) {
+      // Calls without graphs have left memory in pieces that the arena does not fit into, and that calls with
+      // graphs do not need any more.
+      if (bytes >= kLargeArena) empty_cache(driver_);
       const c10::DeviceGuard guard(device_);
       arena = std::make_shared<Arena>(
           Arena{c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes)), bytes});

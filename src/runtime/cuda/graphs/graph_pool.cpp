@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/load/relaxed_captures.h"
 #include "base/error.h"
 #include "cpy/gil.h"
 #include "cpy/ref.h"
@@ -65,20 +66,12 @@ struct Owned {
   GraphPool::Id id;
 };
 
-// Memory is given back without disturbing captures of the program's on other threads, by a thread in the
-// relaxed mode. While a pool is in use, PyTorch empties nothing but pools that nobody owns any more.
+// While a pool is in use, PyTorch empties nothing but pools that nobody owns any more.
 void drop(const Owned& pool) {
   release(pool.device, pool.id);
-  const backend::cuda::TimingFunctions& functions = pool.driver->timing;
-  int mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
   const GraphPool::Id unused = new_id();
   begin_use(pool.device, unused);
-  if (functions.is_complete()) functions.exchange_capture_mode(&mode);
-  try {
-    call_binding("_cuda_emptyCache", PyTuple_New(0));
-  } catch (const InternalError&) {  // PyTorch empties it when memory is short
-  }
-  if (functions.is_complete()) functions.exchange_capture_mode(&mode);
+  empty_cache(*pool.driver);
   end_use(pool.device, unused);
   release(pool.device, unused);
 }
@@ -113,6 +106,15 @@ int drop_waiting(void* /*unused*/) {
 }
 
 }  // namespace
+
+void empty_cache(const Driver& driver) {
+  const cpy::WithGil gil;
+  const backend::cuda::RelaxedCaptures relaxed(driver);
+  try {
+    call_binding("_cuda_emptyCache", PyTuple_New(0));
+  } catch (const InternalError&) {  // PyTorch empties it when memory is short
+  }
+}
 
 GraphPool::GraphPool(const Driver& driver, c10::DeviceIndex device) : driver_(driver), device_(device) {
   const cpy::WithGil gil;

@@ -10,6 +10,11 @@
 
 namespace oxy::runtime {
 
+// Gives back to the device what PyTorch's allocator has cached and no tensor uses: all of it, or, while
+// somebody captures or uses a pool, that of pools which nobody owns any more. Takes the GIL, and waits for
+// the device.
+void empty_cache(const backend::cuda::Driver& driver);
+
 // While this object lives, blocks that are freed stay in the pool, so that recorded work may write to them.
 // Afterwards those in which no tensor is left are given back to the device: at once if the thread holds the
 // GIL, else when the interpreter next runs Python code.

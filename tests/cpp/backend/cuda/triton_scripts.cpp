@@ -1,8 +1,8 @@
 // oxyfuel_triton_scripts GRAPHS FOLDER [SEED | early]: for each graph in the file GRAPHS, which lines "----"
-// divide, the plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h). Prints the number of
-// launches of each. A graph that cannot be compiled has a file <number>.error with the reason instead. With a
-// seed, each kernel has one of the block shapes that are tried on a device (backend/cuda/tune), by chance.
-// With "early", kernels start early (EarlyStart).
+// divide, the plan for a GPU as FOLDER/<number>.py (backend/cuda/print/plan_script.h), and as
+// FOLDER/<number>.plan. Prints the number of launches of each. A graph that cannot be compiled has a file
+// <number>.error with the reason instead. With a seed, each kernel has one of the block shapes that are tried
+// on a device (backend/cuda/tune), by chance. With "early", kernels start early (EarlyStart).
 #include <fmt/format.h>
 
 #include <fstream>
@@ -35,16 +35,16 @@ std::unique_ptr<backend::Backend> backend_of(const std::string& option) {
   });
 }
 
-std::string script_of(const std::string& text, const backend::Backend& backend) {
+plan::Plan plan_of(const std::string& text, const backend::Backend& backend) {
   passes::Options options;
   options.generates_depthwise_convolutions = [](DType) { return true; };
   loop::Program program =
       loop::lower(passes::run_passes(graph::parse(text), options), backend.lowering_options());
   loop::verify(program);
-  const plan::Plan plan = backend::schedule(std::move(program), backend, {.parallelism = 132, .tune = true});
+  plan::Plan plan = backend::schedule(std::move(program), backend, {.parallelism = 132, .tune = true});
   plan::verify(plan);
   fmt::print("{}\n", plan.steps.size());
-  return backend::cuda::plan_script(plan);
+  return plan;
 }
 
 }  // namespace
@@ -61,8 +61,9 @@ int main(int argc, char** argv) {
     const size_t end = std::min(text.find(kSeparator, begin), text.size());
     const std::string file = fmt::format("{}/{}", argv[2], number);
     try {
-      const std::string script = script_of(text.substr(begin, end - begin), *backend);
-      std::ofstream(file + ".py") << script;
+      const plan::Plan plan = plan_of(text.substr(begin, end - begin), *backend);
+      std::ofstream(file + ".py") << backend::cuda::plan_script(plan);
+      std::ofstream(file + ".plan") << plan::print(plan);
     } catch (const std::exception& error) {
       fmt::print("0\n");
       std::ofstream(file + ".error") << error.what();

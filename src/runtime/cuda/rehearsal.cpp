@@ -1,0 +1,176 @@
+#include "runtime/cuda/rehearsal.h"
+
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "aten/operators.h"
+#include "backend/cuda/load/relaxed_captures.h"
+#include "base/background.h"
+#include "base/log.h"
+#include "runtime/cuda/thread_context.h"
+#include "runtime/values/convert.h"
+#include "runtime/values/tensors.h"
+#include "sym/hints.h"
+#include "torch_api/error_text.h"
+
+namespace oxy::runtime {
+
+namespace {
+
+using backend::cuda::Driver;
+
+constexpr int64_t kMostBytes = int64_t{256} << 20;  // of one call's operands and results
+
+struct Operand {
+  size_t argument = 0;
+  TensorSpec spec;
+};
+
+// A call whose tensors are yet to be made.
+struct Rehearsal {
+  c10::OperatorHandle op;
+  std::vector<c10::IValue> arguments;
+  std::vector<Operand> operands;
+};
+
+std::optional<std::vector<int64_t>> at_hand(const std::vector<sym::Expr>& expressions) {
+  std::vector<int64_t> result;
+  for (const sym::Expr& e : expressions) {
+    const std::optional<int64_t> number = sym::at_hand(e);
+    if (!number) return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
+}
+
+std::optional<TensorSpec> spec_of(const plan::Plan& plan, const plan::View& view, Device device) {
+  if (!(plan.buffers[view.buffer].device == device)) return std::nullopt;
+  const auto sizes = at_hand(view.sizes), strides = at_hand(view.strides);
+  if (!sizes || !strides) return std::nullopt;
+  return TensorSpec{dtype_to_torch(plan.buffers[view.buffer].dtype), *sizes, *strides, 0};
+}
+
+// What takes no tensors. Throws Unsupported where it is made of symbols.
+c10::IValue plain(const plan::CallArgument& argument, const ArgumentInfo& info) {
+  const auto as_graph_argument = [](const auto& value) -> graph::Argument {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, plan::View> || std::is_same_v<T, std::vector<std::optional<plan::View>>>)
+      return graph::None{};
+    else
+      return value;
+  };
+  return ivalue_from_argument(std::visit(as_graph_argument, argument), info,
+                              [](graph::ValueId) { return at::Tensor(); });
+}
+
+// Nothing: it cannot be rehearsed, or would need much memory.
+std::optional<Rehearsal> rehearsal_of(const plan::Plan& plan, const plan::Call& call, Device device) {
+  Rehearsal result{handle_of(*call.op), {}, {}};
+  int64_t bytes = 0;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (const auto* view = std::get_if<plan::View>(&call.args[i])) {
+      std::optional<TensorSpec> spec = spec_of(plan, *view, device);
+      if (!spec) return std::nullopt;
+      bytes += bytes_of(*spec);
+      result.operands.push_back({i, *std::move(spec)});
+    }
+    result.arguments.push_back(plain(call.args[i], call.op->arguments[i]));
+  }
+  for (const plan::BufferId id : call.outputs) {
+    if (id == plan::kNoBuffer) continue;
+    const plan::Buffer& buffer = plan.buffers[id];
+    const auto sizes = at_hand(buffer.sizes), strides = at_hand(buffer.strides);
+    if (!sizes || !strides) return std::nullopt;
+    bytes += bytes_of({dtype_to_torch(buffer.dtype), *sizes, *strides, 0});
+  }
+  return bytes <= kMostBytes ? std::optional(std::move(result)) : std::nullopt;
+}
+
+std::string name_of(const Rehearsal& rehearsal) {
+  std::ostringstream name;
+  name << rehearsal.op.schema().name();
+  for (const c10::IValue& argument : rehearsal.arguments) name << ' ' << argument;
+  for (const Operand& operand : rehearsal.operands)
+    name << fmt::format(" {} {} {}", static_cast<int>(operand.spec.dtype), operand.spec.sizes,
+                        operand.spec.strides);
+  return name.str();
+}
+
+void perform(const Rehearsal& rehearsal) {
+  constexpr c10::DispatchKeySet keys(c10::DispatchKey::CUDA);
+  std::vector<c10::IValue> stack = rehearsal.arguments;
+  for (const Operand& operand : rehearsal.operands)
+    stack[operand.argument] = at::Tensor(at::detail::empty_strided_generic(
+        operand.spec.sizes, operand.spec.strides, c10::GetAllocator(c10::DeviceType::CUDA), keys,
+        operand.spec.dtype));
+  rehearsal.op.callBoxed(stack);
+}
+
+// What threads have yet to perform, the last one first: a program begins with the first one itself.
+struct Queue {
+  std::mutex mutex;
+  std::vector<Rehearsal> waiting;
+
+  std::optional<Rehearsal> take() {
+    const std::scoped_lock lock(mutex);
+    if (waiting.empty()) return std::nullopt;
+    Rehearsal last = std::move(waiting.back());
+    waiting.pop_back();
+    return last;
+  }
+};
+
+void perform_all(const Driver& driver, c10::DeviceIndex index, Queue& queue) {
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                                 c10::autocast_dispatch_keyset);
+  const at::NoGradGuard no_grad;
+  try {
+    const c10::DeviceGuard guard({c10::DeviceType::CUDA, index});
+    ensure_context(driver);
+    const backend::cuda::RelaxedCaptures relaxed(driver);
+    while (!background::is_ending()) {
+      const std::optional<Rehearsal> next = queue.take();
+      if (!next) return;
+      perform(*next);
+    }
+  } catch (const std::exception& error) {  // the plan meets it, or has enough memory
+    log(Channel::Timing, "a rehearsal of convolutions has ended: {}", torch_api::error_text(error));
+  }
+}
+
+}  // namespace
+
+void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) {
+  if (!at::globalContext().userEnabledCuDNN() || at::globalContext().benchmarkCuDNN()) return;
+  const auto queue = std::make_shared<Queue>();
+  for (const plan::Step& step : plan.steps) {
+    const auto* call = std::get_if<plan::Call>(&step);
+    if (call == nullptr || (call->op != op::convolution() && call->op != op::convolution_backward()))
+      continue;
+    std::optional<Rehearsal> rehearsal =
+        rehearsal_of(plan, *call, device_from_torch({c10::DeviceType::CUDA, index}));
+    if (!rehearsal) continue;
+    const std::scoped_lock lock(mutex_);
+    if (begun_.insert(name_of(*rehearsal)).second) queue->waiting.push_back(*std::move(rehearsal));
+  }
+  for (const background::Lane lane : {background::Lane::Libraries, background::Lane::MoreLibraries})
+    if (!queue->waiting.empty())
+      background::submit([&driver = driver_, index, queue] { perform_all(driver, index, *queue); }, lane);
+}
+
+}  // namespace oxy::runtime
