@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <deque>
 #include <iterator>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -31,7 +32,7 @@ struct Work {
 struct State {
   int64_t generation = 0;
   std::mutex mutex;
-  std::mutex piece;  // taken before `mutex`
+  std::shared_mutex piece;  // shared by pieces; taken before `mutex`
   std::condition_variable changed;
   std::array<Work, 4> lanes;  // by Lane
   bool is_held = false;       // the lane Awaited

@@ -1,9 +1,9 @@
-// Work that goes on behind calls. A thread a lane, which lives while there is some.
+// Work that goes on behind calls. Each lane has one thread, which lives while the lane has work.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <shared_mutex>
 
 namespace oxy::background {
 
@@ -28,13 +28,13 @@ bool is_ending();
 // number was another one is not done here.
 int64_t generation();
 
-// While a piece is worked on that holds locks which others in the process need, a fork waits.
+// While pieces are worked on that hold locks which others in the process need, a fork waits.
 class Piece {
  public:
   Piece();
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  std::shared_lock<std::shared_mutex> lock_;
 };
 
 // Returns when all work that was begun or may begin is done. Not to be called with the GIL, or by such work.

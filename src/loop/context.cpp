@@ -50,13 +50,6 @@ bool is_cheap(const Source& s) {
   return large <= 1;
 }
 
-// Whether the wider type has each value of the narrower one.
-bool is_exact_in(DType narrow, DType wide) {
-  if (item_size(narrow) >= item_size(wide)) return false;
-  return narrow == DType::Bool || (is_floating(narrow) && is_floating(wide)) ||
-         (is_integral(narrow) && is_integral(wide));
-}
-
 void insert_sorted(std::vector<const Source*>& set, const Source* s) {
   auto place = std::ranges::lower_bound(set, s);
   if ((place == set.end() || *place != s) && set.size() <= kMaxReads) set.insert(place, s);
@@ -336,7 +329,7 @@ Tensor LoweringContext::converted(const Tensor& x, DType dtype) {
   Tensor result = pointwise({x}, x.sizes, dtype, [dtype](BodyBuilder& b, std::span<const Value> v) {
     return b.round_to(b.cast(v[0], compute_dtype(dtype)), dtype);
   });
-  if (is_exact_in(x.dtype, dtype) && product(x.source->sizes) == product(x.sizes))
+  if (item_size(x.dtype) < item_size(dtype) && product(x.source->sizes) == product(x.sizes))
     result.source->narrow = std::make_shared<const Tensor>(x);
   return result;
 }
@@ -379,7 +372,7 @@ std::vector<Tensor> LoweringContext::reduce(ReductionKind kind, const Tensor& x,
     if (is_reduced) reduced.push_back(size);
     if (!is_reduced || keepdim) kept.push_back(is_reduced ? Expr(1) : size);
   }
-  return reduce(kind, {x}, std::move(kept), std::move(reduced), accumulate,
+  return reduce(kind, {x}, kept, reduced, accumulate,
                 [&](BodyBuilder& b, const Index& outer, const Index& inner) {
                   Index index;
                   size_t next_outer = 0;

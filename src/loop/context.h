@@ -40,7 +40,7 @@ struct Source {
   bool is_computed = false;   // `buffer` is written by a computation, not by a call, or from outside
   bool is_read = false;       // elements of another source, or a step, are made of its elements
   std::vector<Expr> strides;  // the layout wanted if memory must be given one; empty: contiguous
-  std::shared_ptr<const Tensor> narrow;  // of as many elements, which these are in a wider type; or null
+  std::shared_ptr<const Tensor> narrow;  // the same elements in a narrower type, or null
   std::vector<std::string_view> origin;  // operators folded in, for readers
   graph::LocationId location;
 };

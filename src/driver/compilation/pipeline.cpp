@@ -560,7 +560,7 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
     if (strict()) plan::verify(plan);
     seconds += span.seconds();
   }
-  if (caller.has_default_queue) {
+  if (caller.has_default_queue && !options.tune) {  // kernels are not timed beside others
     const c10::Device queue = runtime::device_to_torch(graph::main_device(frozen.graph));
     runtime::device_runtime(queue.type()).rehearse(plan, queue.index());
   }

@@ -44,18 +44,13 @@ class ArenaPool : public ArenaSource {
     }
   }
 
-  std::shared_ptr<void> announce(int64_t bytes, c10::DeviceIndex /*index*/) override {
+  std::shared_ptr<void> announce(int64_t bytes) override {
     if (bytes == 0) return nullptr;
     {
       const std::scoped_lock lock(mutex_);
       needs_.insert(bytes);
     }
     return {this, [bytes](ArenaPool* pool) { pool->withdraw(bytes); }};
-  }
-
-  int64_t largest_announced(c10::DeviceIndex /*index*/) override {
-    const std::scoped_lock lock(mutex_);
-    return largest_need();
   }
 
   void drop_idle_above(int64_t bytes) override {

@@ -6,10 +6,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
-#include <map>
-#include <mutex>
-#include <set>
-
 #include "aten/operators.h"
 #include "backend/cuda/load/driver.h"
 #include "runtime/cuda/graphs/captured_graph.h"
@@ -39,28 +35,6 @@ class CachedArenas : public ArenaSource {
     return {c10::GetAllocator(c10::DeviceType::CUDA)->allocate(static_cast<size_t>(bytes)), bytes};
   }
   void release(Arena arena) noexcept override { arena.memory.clear(); }
-  std::shared_ptr<void> announce(int64_t bytes, c10::DeviceIndex index) override {
-    {
-      const std::scoped_lock lock(mutex_);
-      announced_[index].insert(bytes);
-    }
-    return {this, [bytes, index](CachedArenas* source) { source->withdraw(bytes, index); }};
-  }
-  int64_t largest_announced(c10::DeviceIndex index) override {
-    const std::scoped_lock lock(mutex_);
-    const std::multiset<int64_t>& sizes = announced_[index];
-    return sizes.empty() ? 0 : *sizes.rbegin();
-  }
-
- private:
-  void withdraw(int64_t bytes, c10::DeviceIndex index) {
-    const std::scoped_lock lock(mutex_);
-    std::multiset<int64_t>& sizes = announced_[index];
-    sizes.erase(sizes.find(bytes));
-  }
-
-  std::mutex mutex_;
-  std::map<c10::DeviceIndex, std::multiset<int64_t>> announced_;
 };
 
 class CudaDevice : public DeviceRuntime {

@@ -34,7 +34,7 @@ namespace {
 
 using backend::cuda::Driver;
 
-constexpr int64_t kMostBytes = int64_t{256} << 20;  // of one call's operands and results
+constexpr int64_t kMostBytes = int64_t{128} << 20;  // of one call's operands and results
 
 struct Operand {
   size_t argument = 0;
@@ -65,17 +65,27 @@ std::optional<TensorSpec> spec_of(const plan::Plan& plan, const plan::View& view
   return TensorSpec{dtype_to_torch(plan.buffers[view.buffer].dtype), *sizes, *strides, 0};
 }
 
-// What takes no tensors. Throws Unsupported where it is made of symbols.
-c10::IValue plain(const plan::CallArgument& argument, const ArgumentInfo& info) {
-  const auto as_graph_argument = [](const auto& value) -> graph::Argument {
+// An argument without its tensors. Nothing: a symbol in it has no value at hand.
+std::optional<c10::IValue> plain(const plan::CallArgument& argument, const ArgumentInfo& info) {
+  const auto as_graph_argument = [](const auto& value) -> std::optional<graph::Argument> {
     using T = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<T, plan::View> || std::is_same_v<T, std::vector<std::optional<plan::View>>>)
+    if constexpr (std::is_same_v<T, plan::View> ||
+                  std::is_same_v<T, std::vector<std::optional<plan::View>>>) {
       return graph::None{};
-    else
+    } else if constexpr (std::is_same_v<T, sym::Expr>) {
+      const std::optional<int64_t> number = sym::at_hand(value);
+      return number ? std::optional<graph::Argument>(sym::Expr(*number)) : std::nullopt;
+    } else if constexpr (std::is_same_v<T, std::vector<sym::Expr>>) {
+      const std::optional<std::vector<int64_t>> numbers = at_hand(value);
+      if (!numbers) return std::nullopt;
+      return std::vector<sym::Expr>(numbers->begin(), numbers->end());
+    } else {
       return value;
+    }
   };
-  return ivalue_from_argument(std::visit(as_graph_argument, argument), info,
-                              [](graph::ValueId) { return at::Tensor(); });
+  const std::optional<graph::Argument> known = std::visit(as_graph_argument, argument);
+  if (!known) return std::nullopt;
+  return ivalue_from_argument(*known, info, [](graph::ValueId) { return at::Tensor(); });
 }
 
 // Nothing: it cannot be rehearsed, or would need much memory.
@@ -89,7 +99,9 @@ std::optional<Rehearsal> rehearsal_of(const plan::Plan& plan, const plan::Call& 
       bytes += bytes_of(*spec);
       result.operands.push_back({i, *std::move(spec)});
     }
-    result.arguments.push_back(plain(call.args[i], call.op->arguments[i]));
+    std::optional<c10::IValue> argument = plain(call.args[i], call.op->arguments[i]);
+    if (!argument) return std::nullopt;
+    result.arguments.push_back(*std::move(argument));
   }
   for (const plan::BufferId id : call.outputs) {
     if (id == plan::kNoBuffer) continue;
@@ -146,6 +158,7 @@ void perform_all(const Driver& driver, c10::DeviceIndex index, Queue& queue) {
     while (!background::is_ending()) {
       const std::optional<Rehearsal> next = queue.take();
       if (!next) return;
+      const background::Piece piece;  // it takes locks of PyTorch's
       perform(*next);
     }
   } catch (const std::exception& error) {  // the plan meets it, or has enough memory
@@ -155,7 +168,16 @@ void perform_all(const Driver& driver, c10::DeviceIndex index, Queue& queue) {
 
 }  // namespace
 
-void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) {
+// What is done ahead is no condition of what is done: a failure shows where the plan does it.
+void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) noexcept {
+  try {
+    begin(plan, index);
+  } catch (const std::exception& error) {
+    log(Channel::Timing, "convolutions are not rehearsed: {}", torch_api::error_text(error));
+  }
+}
+
+void Rehearsals::begin(const plan::Plan& plan, c10::DeviceIndex index) {
   if (!at::globalContext().userEnabledCuDNN() || at::globalContext().benchmarkCuDNN()) return;
   const auto queue = std::make_shared<Queue>();
   for (const plan::Step& step : plan.steps) {
@@ -168,9 +190,9 @@ void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) {
     const std::scoped_lock lock(mutex_);
     if (begun_.insert(name_of(*rehearsal)).second) queue->waiting.push_back(*std::move(rehearsal));
   }
+  if (queue->waiting.empty()) return;
   for (const background::Lane lane : {background::Lane::Libraries, background::Lane::MoreLibraries})
-    if (!queue->waiting.empty())
-      background::submit([&driver = driver_, index, queue] { perform_all(driver, index, *queue); }, lane);
+    background::submit([&driver = driver_, index, queue] { perform_all(driver, index, *queue); }, lane);
 }
 
 }  // namespace oxy::runtime

@@ -24,9 +24,11 @@ class Rehearsals {
   // stream of the device with this index, with operands that nobody has initialised. What fails is left to
   // the plan. Sizes that are symbols have their values at hand (sym/hints.h). Large convolutions are left
   // out, as their operands need memory, and all of them where PyTorch is asked to time its algorithms.
-  void add(const plan::Plan& plan, c10::DeviceIndex index);
+  void add(const plan::Plan& plan, c10::DeviceIndex index) noexcept;
 
  private:
+  void begin(const plan::Plan& plan, c10::DeviceIndex index);
+
   const backend::cuda::Driver& driver_;
   std::mutex mutex_;
   std::set<std::string> begun_;  // by operator, arguments, types, sizes and strides

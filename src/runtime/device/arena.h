@@ -2,7 +2,6 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
-#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <memory>
@@ -23,10 +22,8 @@ class ArenaSource {
   virtual Arena take(int64_t bytes, c10::DeviceIndex index) = 0;
   virtual void release(Arena arena) noexcept = 0;
   // Says that a plan has an arena of so many bytes, as long as the token lives: memory may be kept between
-  // calls while somebody needs it.
-  virtual std::shared_ptr<void> announce(int64_t bytes, c10::DeviceIndex index) = 0;
-  // Of the plans that are announced on the device; 0 without one.
-  virtual int64_t largest_announced(c10::DeviceIndex index) = 0;
+  // calls while somebody needs it. Null: nothing is kept.
+  virtual std::shared_ptr<void> announce(int64_t /*bytes*/) { return nullptr; }
   // Frees what is kept idle and would be mostly unused by a call that needs `bytes`: for a call that begins
   // at the peak of memory, as a backward pass does.
   virtual void drop_idle_above(int64_t /*bytes*/) {}

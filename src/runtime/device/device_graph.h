@@ -56,10 +56,11 @@ class DeviceGraphMaker {
 
   // Held by a call from its first replay to its last. A call that does not get it runs without graphs.
   std::mutex& in_use() { return in_use_; }
-  // At least `bytes` that every graph of the stream may write to.
+  // Says that a plan will be recorded soon that needs an arena of so many bytes, as long as the token lives.
+  virtual std::shared_ptr<void> announce(int64_t bytes) = 0;
+  // At least `bytes` that every graph of the stream may write to, and what is announced if there is so much.
   virtual std::shared_ptr<const Arena> arena(int64_t bytes) = 0;
-  // Memory that warm_up() and record() need: held from before the first of these calls until after the last.
-  // Graphs hold what they need of it themselves.
+  // Memory that record() needs, and no graph: held while calls of a plan are recorded. Its end takes the GIL.
   virtual std::shared_ptr<void> recording_memory() = 0;
   // Performs `work` in the order of the stream, so that libraries have prepared themselves when record()
   // follows on this thread. What it allocates is memory of the graphs.

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -38,6 +39,7 @@ class Variant {
       : owned_(std::move(preparation.plan)),
         plan_(*owned_),
         numbers_(std::move(preparation.numbers)),
+        need_(plan_.runtime->arenas().announce(plan_.arena_bytes)),
         constants_(constants),
         // The steps are the same for all sizes, and so is this.
         policy_(plan_.runtime->makes_graphs() && plan_.devices.size() == 1 &&
@@ -46,16 +48,17 @@ class Variant {
                     : DeviceGraphPolicy::Never) {
     if (policy != policy_ && plan_.devices.size() > 1)
       why_no_graphs_ = fmt::format("the region is on {}", fmt::join(names_of_devices(), " and "));
-    announce_arena();
     expect_graphs();
   }
 
   // For the sizes that `symbolic` evaluated last, from which the plan was prepared. No call runs.
   void resize(SymbolicPlan& symbolic) {
+    const int64_t arena_bytes = plan_.arena_bytes;
     write(numbers_, symbolic, *owned_);
-    announce_arena();
+    if (plan_.arena_bytes != arena_bytes) need_ = plan_.runtime->arenas().announce(plan_.arena_bytes);
     const std::scoped_lock lock(mutex_);
     std::erase_if(idle_, [](const Worker& worker) { return worker.replayed != nullptr; });
+    announced_ = nullptr;
     for (const Worker& worker : idle_) worker.frame->refit();
     expect_graphs();
   }
@@ -116,16 +119,6 @@ class Variant {
     return names;
   }
 
-  // On devices that make graphs, only these keep arenas between calls.
-  void announce_arena() {
-    const bool has_graphs = policy_ != DeviceGraphPolicy::Never;
-    const int64_t bytes = has_graphs ? replay_memory(plan_).arena_bytes : plan_.arena_bytes;
-    if (bytes == announced_bytes_) return;
-    announced_bytes_ = bytes;
-    const bool keeps = bytes > 0 && (has_graphs || !plan_.runtime->makes_graphs());
-    need_ = keeps ? plan_.runtime->arenas().announce(bytes, plan_.device().index()) : nullptr;
-  }
-
   void expect_graphs() {
     if (policy_ == DeviceGraphPolicy::Never) return;
     calls_until_graphs_ = policy_ == DeviceGraphPolicy::AtFirstCall ? 0 : kCallsBeforeGraphs;
@@ -143,7 +136,14 @@ class Variant {
       if (maker) in_use = std::unique_lock(maker->in_use(), std::try_to_lock);
       if (!in_use.owns_lock()) maker = nullptr;
       worker = variant.take(maker.get());
-      if (maker && !worker.replayed) fresh = std::make_unique<ReplayedSteps>(variant.plan_, maker);
+      if (!maker || worker.replayed) return;
+      try {
+        fresh = std::make_unique<ReplayedSteps>(variant.plan_, maker);
+      } catch (const c10::OutOfMemoryError&) {
+        variant.give_up_graphs();
+        maker = nullptr;
+        in_use.unlock();
+      }
     }
     ~Lease() {
       worker.frame->end_call();
@@ -171,10 +171,27 @@ class Variant {
   std::shared_ptr<DeviceGraphMaker> maker_of_this_call() {
     if (attempts_left_.load(std::memory_order_relaxed) == 0) return nullptr;
     if (calls_until_graphs_.load(std::memory_order_relaxed) > 0) {
-      calls_until_graphs_.fetch_sub(1, std::memory_order_relaxed);
+      if (calls_until_graphs_.fetch_sub(1, std::memory_order_relaxed) == 1) announce_recording();
       return nullptr;
     }
     return plan_.runtime->graph_maker(plan_.device().index());
+  }
+
+  // Forward and backward passes share an arena, and the larger one is often recorded later. So each says one
+  // call before what it needs.
+  void announce_recording() {
+    const std::shared_ptr<DeviceGraphMaker> maker = plan_.runtime->graph_maker(plan_.device().index());
+    if (maker == nullptr) return;
+    std::shared_ptr<void> announced = maker->announce(replay_memory(plan_).arena_bytes);
+    const std::scoped_lock lock(mutex_);
+    announced_ = std::move(announced);
+  }
+
+  void give_up_graphs() {
+    attempts_left_.store(0, std::memory_order_relaxed);
+    const std::scoped_lock lock(mutex_);
+    announced_ = nullptr;
+    why_no_graphs_ = "there is no memory for graphs";
   }
 
   void run_steps_of(Lease& lease, std::vector<at::Tensor>* owned) {
@@ -191,9 +208,10 @@ class Variant {
         lease.worker.replayed = std::move(lease.fresh);
         return;
       }
-      attempts_left_.fetch_sub(1, std::memory_order_relaxed);
+      const bool was_last = attempts_left_.fetch_sub(1, std::memory_order_relaxed) == 1;
       const std::scoped_lock lock(mutex_);
       unreplayable_.merge(unreplayable);
+      if (was_last) announced_ = nullptr;
     } else if (replays) {
       lease.worker.replayed->run(frame, owned);
     } else {
@@ -276,7 +294,6 @@ class Variant {
   const PreparedPlan& plan_;
   PlanNumbers numbers_;
   std::shared_ptr<void> need_;  // while the plan lives, arenas of its size are kept
-  int64_t announced_bytes_ = 0;
   std::span<const at::Tensor> constants_;
   DeviceGraphPolicy policy_;
   std::string why_no_graphs_;
@@ -284,6 +301,7 @@ class Variant {
   std::atomic<bool> only_replays_ = false;  // the last call
   std::atomic<int64_t> attempts_left_ = 0;  // to record the steps; 0: calls neither record nor replay
   mutable std::mutex mutex_;
+  std::shared_ptr<void> announced_;  // DeviceGraphMaker::announce()
   std::vector<Worker> idle_;
   UnreplayableSteps unreplayable_;
 };

@@ -71,14 +71,11 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
   return result;
 }
 
-// Forward and backward passes share an arena, and the larger one is often the one that is recorded later.
 ReplayedSteps::ReplayedSteps(const PreparedPlan& plan, std::shared_ptr<DeviceGraphMaker> maker)
-    : plan_(plan), memory_(replay_memory(plan)), maker_(std::move(maker)) {
-  const int64_t largest =
-      memory_.arena_bytes == 0 ? 0 : plan.runtime->arenas().largest_announced(plan.device().index());
-  check(largest >= memory_.arena_bytes, "a plan that makes graphs has not announced its arena");
-  arena_ = maker_->arena(largest);
-}
+    : plan_(plan),
+      memory_(replay_memory(plan)),
+      maker_(std::move(maker)),
+      arena_(maker_->arena(memory_.arena_bytes)) {}
 
 // Operators stay where they are, and launches between two of them run side by side where their memory allows
 // it: operators have memory that the plan does not know of, and a graph with many ways through it takes the

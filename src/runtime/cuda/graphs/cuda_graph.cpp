@@ -29,9 +29,8 @@ uintptr_t word_at(const ParameterBytes& bytes) {
 class CudaGraph : public DeviceGraph {
  public:
   CudaGraph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass, std::vector<MovableNode> nodes,
-            std::vector<DrawPlace> draws, std::shared_ptr<void> memory)
-      : memory_(std::move(memory)),
-        driver_(driver),
+            std::vector<DrawPlace> draws)
+      : driver_(driver),
         guard_(c10::DeviceType::CUDA),
         device_(c10::DeviceType::CUDA, device),
         graph_(std::move(pass.graph)),
@@ -137,7 +136,6 @@ class CudaGraph : public DeviceGraph {
                "other addresses for a recorded launch");
   }
 
-  std::shared_ptr<void> memory_;
   const Driver& driver_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Device device_;
@@ -156,10 +154,8 @@ class CudaGraph : public DeviceGraph {
 }  // namespace
 
 std::unique_ptr<DeviceGraph> make_graph(const Driver& driver, c10::DeviceIndex device, CapturedPass pass,
-                                        std::vector<MovableNode> nodes, std::vector<DrawPlace> draws,
-                                        std::shared_ptr<void> memory) {
-  return std::make_unique<CudaGraph>(driver, device, std::move(pass), std::move(nodes), std::move(draws),
-                                     std::move(memory));
+                                        std::vector<MovableNode> nodes, std::vector<DrawPlace> draws) {
+  return std::make_unique<CudaGraph>(driver, device, std::move(pass), std::move(nodes), std::move(draws));
 }
 
 }  // namespace oxy::runtime

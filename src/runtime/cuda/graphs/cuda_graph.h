@@ -14,10 +14,9 @@
 namespace oxy::runtime {
 
 // `nodes`: those of `pass` that have addresses of movable memories. `draws`: what draws from the generator.
-// `device`: where the graph will be replayed. `memory`: what its work writes to on the way, held as long as
-// the graph.
+// `device`: where the graph will be replayed.
 std::unique_ptr<DeviceGraph> make_graph(const backend::cuda::Driver& driver, c10::DeviceIndex device,
                                         CapturedPass pass, std::vector<MovableNode> nodes,
-                                        std::vector<DrawPlace> draws, std::shared_ptr<void> memory);
+                                        std::vector<DrawPlace> draws);
 
 }  // namespace oxy::runtime

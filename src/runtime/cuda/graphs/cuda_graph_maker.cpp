@@ -5,9 +5,13 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,14 +45,15 @@ c10::Stream new_stream(const Driver& driver, c10::Device device) {
                      static_cast<c10::StreamId>(reinterpret_cast<intptr_t>(stream)));
 }
 
-// What is allocated on the way lies elsewhere in passes with decoys.
-struct RecordingMemory {
-  RecordingMemory(const Driver& driver, c10::DeviceIndex device, std::shared_ptr<GraphPool> of_graphs)
-      : pool(of_graphs ? std::move(of_graphs) : std::make_shared<GraphPool>(driver, device)),
-        decoy_pool(driver, device) {}
+// What plans need that will be recorded soon, by DeviceGraphMaker::announce().
+struct Announced {
+  std::mutex mutex;
+  std::multiset<int64_t> sizes;
 
-  std::shared_ptr<GraphPool> pool;
-  GraphPool decoy_pool;
+  int64_t largest() {
+    const std::scoped_lock lock(mutex);
+    return sizes.empty() ? 0 : *sizes.rbegin();
+  }
 };
 
 class CudaGraphMaker : public DeviceGraphMaker {
@@ -58,38 +63,47 @@ class CudaGraphMaker : public DeviceGraphMaker {
         device_(device),
         stream_(stream),
         capturing_(new_stream(driver, device)),
-        order_(driver, capturing_.native_handle()) {}
+        order_(driver, capturing_.native_handle()),
+        pool_(driver, device.index()) {}
+
+  std::shared_ptr<void> announce(int64_t bytes) override {
+    {
+      const std::scoped_lock lock(announced_->mutex);
+      announced_->sizes.insert(bytes);
+    }
+    return {nullptr, [bytes, all = announced_](void* /*unused*/) {
+              const std::scoped_lock lock(all->mutex);
+              all->sizes.erase(all->sizes.find(bytes));
+            }};
+  }
 
   std::shared_ptr<const Arena> arena(int64_t bytes) override {
     std::shared_ptr<const Arena> arena = arena_.lock();
     if (arena == nullptr || arena->bytes < bytes) {
-      // Calls without graphs have left memory in pieces that the arena does not fit into, and that calls with
-      // graphs do not need any more.
-      if (bytes >= kLargeArena) empty_cache(driver_);
-      const c10::DeviceGuard guard(device_);
-      arena = std::make_shared<Arena>(
-          Arena{c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes)), bytes});
+      try {
+        arena = new_arena(std::max(bytes, announced_->largest()));
+      } catch (const c10::OutOfMemoryError&) {
+        arena = new_arena(bytes);  // others will have to find their own
+      }
       arena_ = arena;
     }
     return arena;
   }
 
   std::shared_ptr<void> recording_memory() override {
-    std::shared_ptr<RecordingMemory> memory = memory_.lock();
-    if (memory == nullptr) {
-      memory = std::make_shared<RecordingMemory>(driver_, device_.index(), pool_.lock());
-      memory_ = memory;
-      pool_ = memory->pool;
+    std::shared_ptr<GraphPool> pool = decoy_pool_.lock();
+    if (pool == nullptr) {
+      pool = std::make_shared<GraphPool>(driver_, device_.index());
+      decoy_pool_ = pool;
     }
-    return memory;
+    return pool;
   }
 
   void warm_up(const std::function<void()>& work) override {
-    const std::shared_ptr<RecordingMemory> memory = held_memory();
     wait(capturing_, stream_);
     {
       const c10::StreamGuard guard(capturing_);
-      const GraphPool::Use use(*memory->pool);
+      const GraphPool::Use use(pool_);
       work();
     }
     wait(stream_, capturing_);
@@ -97,7 +111,8 @@ class CudaGraphMaker : public DeviceGraphMaker {
 
   std::unique_ptr<DeviceGraph> record(std::span<const MovableMemory> memories,
                                       std::span<const uint64_t> draws, const Enqueue& enqueue) override {
-    const std::shared_ptr<RecordingMemory> memory = held_memory();
+    const std::shared_ptr<GraphPool> decoy_pool = decoy_pool_.lock();
+    check(decoy_pool != nullptr, "nobody holds the memory of a recording");
     const c10::StreamGuard guard(capturing_);
     const DecoyMemory decoys(driver_, device_.index(), memories);
     std::vector<uintptr_t> addresses;
@@ -110,17 +125,15 @@ class CudaGraphMaker : public DeviceGraphMaker {
         throw NotReplayable{"it draws random numbers, and so do other threads", {}, true};
       of_decoy.emplace(driver_, beside());
     }
-    const CapturedPass decoy =
-        capture_in(memory->decoy_pool, decoys.addresses(), memories, of_decoy, enqueue);
+    const CapturedPass decoy = capture_in(*decoy_pool, decoys.addresses(), memories, of_decoy, enqueue);
     if (of_decoy) of_decoy->finish();
     if (!draws.empty()) of_real.emplace(driver_, beside());
-    CapturedPass real = capture_in(*memory->pool, addresses, memories, of_real, enqueue);
+    CapturedPass real = capture_in(pool_, addresses, memories, of_real, enqueue);
     check(draw_nodes_.size() == draws.size(), "recorded work draws otherwise than was said");
     std::vector<DrawPlace> places;
     if (of_real) places = find_draws(real.nodes, draw_nodes_, draws, of_real->finish());
     std::vector<MovableNode> nodes = find_places(decoy, real);
-    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes), std::move(places),
-                      memory->pool);
+    return make_graph(driver_, device_.index(), std::move(real), std::move(nodes), std::move(places));
   }
 
   void draw(const std::function<void()>& enqueue_operator) override {
@@ -135,10 +148,16 @@ class CudaGraphMaker : public DeviceGraphMaker {
   size_t enqueued() override { return node_count(driver_, capturing_.native_handle()); }
 
  private:
-  std::shared_ptr<RecordingMemory> held_memory() const {
-    std::shared_ptr<RecordingMemory> memory = memory_.lock();
-    check(memory != nullptr, "nobody holds the memory of a recording");
-    return memory;
+  // Calls without graphs have left memory in pieces that a large arena does not fit into, and that calls with
+  // graphs do not need any more.
+  std::shared_ptr<const Arena> new_arena(int64_t bytes) {
+    if (bytes >= kLargeArena && bytes > emptied_for_) {
+      empty_cache(driver_, device_.index());
+      emptied_for_ = bytes;
+    }
+    const c10::DeviceGuard guard(device_);
+    return std::make_shared<Arena>(
+        Arena{c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes)), bytes});
   }
 
   CapturedPass capture_in(GraphPool& pool, std::span<const uintptr_t> addresses,
@@ -176,9 +195,11 @@ class CudaGraphMaker : public DeviceGraphMaker {
   std::optional<c10::Stream> beside_;      // captures the generator meanwhile
   GeneratorCapture* generator_ = nullptr;  // of the present pass, if it draws
   std::vector<DrawNodes> draw_nodes_;      // of the present pass
-  std::weak_ptr<GraphPool> pool_;          // the graphs hold it
-  std::weak_ptr<RecordingMemory> memory_;  // those that record hold it
+  GraphPool pool_;                         // workspaces of libraries lie in it, too, and stay
+  std::weak_ptr<GraphPool> decoy_pool_;    // of passes with decoys; those that record hold it
   std::weak_ptr<const Arena> arena_;       // the largest; those that replay hold it
+  std::shared_ptr<Announced> announced_ = std::make_shared<Announced>();
+  int64_t emptied_for_ = 0;  // the largest arena for which the cache was emptied
 };
 
 }  // namespace
@@ -196,7 +217,8 @@ std::shared_ptr<DeviceGraphMaker> cuda_graph_maker(const Driver& driver, c10::De
     const std::scoped_lock lock(mutex);
     if (const auto it = makers.find(key); it != makers.end()) return it->second;
   }
-  auto made = std::make_shared<CudaGraphMaker>(driver, whole, stream);  // takes the GIL: not under the lock
+  auto made =
+      std::make_shared<CudaGraphMaker>(driver, whole, stream);  // its pool takes the GIL: not under the lock
   const std::scoped_lock lock(mutex);
   return makers.try_emplace(key, std::move(made)).first->second;
 }

@@ -1,10 +1,10 @@
 #include "runtime/cuda/graphs/graph_pool.h"
 
 #include <Python.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <mutex>
+#include <exception>
 #include <string>
-#include <vector>
 
 #include "backend/cuda/load/relaxed_captures.h"
 #include "base/error.h"
@@ -60,80 +60,67 @@ void release(c10::DeviceIndex device, const GraphPool::Id& id) {
   call_with_pool("_cuda_releasePool", device, id);
 }
 
-struct Owned {
-  const Driver* driver = nullptr;
-  c10::DeviceIndex device = 0;
-  GraphPool::Id id;
+// While it lives, PyTorch keeps the common caches of all devices but one: it empties none of which a pool is
+// in use.
+class KeepsCaches {
+ public:
+  explicit KeepsCaches(c10::DeviceIndex except) : id_(new_id()), except_(except) {
+    const c10::DeviceIndex count = c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
+    for (; next_ < count; ++next_)
+      if (next_ != except_) begin_use(next_, id_);
+  }
+  ~KeepsCaches() {
+    for (c10::DeviceIndex device = 0; device < next_; ++device) {
+      if (device == except_) continue;
+      try {
+        end_use(device, id_);
+        release(device, id_);
+      } catch (const InternalError&) {  // then the cache is kept for longer
+      }
+    }
+  }
+  KeepsCaches(const KeepsCaches&) = delete;
+  KeepsCaches& operator=(const KeepsCaches&) = delete;
+
+ private:
+  GraphPool::Id id_;
+  c10::DeviceIndex except_;
+  c10::DeviceIndex next_ = 0;
 };
 
-// While a pool is in use, PyTorch empties nothing but pools that nobody owns any more.
-void drop(const Owned& pool) {
-  release(pool.device, pool.id);
-  const GraphPool::Id unused = new_id();
-  begin_use(pool.device, unused);
-  empty_cache(*pool.driver);
-  end_use(pool.device, unused);
-  release(pool.device, unused);
-}
+constexpr c10::DeviceIndex kNoDevice = -1;
 
-// Pools whose owners went while their threads did not hold the GIL.
-struct Waiting {
-  std::mutex mutex;
-  std::vector<Owned> pools;
-};
-
-Waiting& waiting() {
-  static Waiting& once = *new Waiting;  // never destroyed: graphs die while the process ends
-  return once;
-}
-
-void drop_or_leave(const Owned& pool) noexcept {
+// Pools that nobody owns any more go with the caches, and where those are kept.
+void empty_caches(const Driver& driver, c10::DeviceIndex device) noexcept {
   try {
-    drop(pool);
-  } catch (const std::exception&) {  // the process ends
+    const KeepsCaches others(device);
+    const backend::cuda::RelaxedCaptures relaxed(driver);
+    call_binding("_cuda_emptyCache", PyTuple_New(0));
+  } catch (const std::exception&) {  // PyTorch empties them when memory is short
   }
-}
-
-// With the GIL.
-int drop_waiting(void* /*unused*/) {
-  std::vector<Owned> pools;
-  {
-    const std::scoped_lock lock(waiting().mutex);
-    pools.swap(waiting().pools);
-  }
-  for (const Owned& pool : pools) drop_or_leave(pool);
-  return 0;
 }
 
 }  // namespace
 
-void empty_cache(const Driver& driver) {
+void empty_cache(const Driver& driver, c10::DeviceIndex device) {
   const cpy::WithGil gil;
-  const backend::cuda::RelaxedCaptures relaxed(driver);
-  try {
-    call_binding("_cuda_emptyCache", PyTuple_New(0));
-  } catch (const InternalError&) {  // PyTorch empties it when memory is short
-  }
+  empty_caches(driver, device);
 }
 
 GraphPool::GraphPool(const Driver& driver, c10::DeviceIndex device) : driver_(driver), device_(device) {
   const cpy::WithGil gil;
-  drop_waiting(nullptr);
   id_ = new_id();
 }
 
 GraphPool::~GraphPool() {
   if (!is_made_ || !Py_IsInitialized()) return;
-  const Owned pool{&driver_, device_, id_};
-  if (PyGILState_Check()) {
-    drop_or_leave(pool);
+  const cpy::WithGil gil;
+  try {
+    release(device_, id_);
+  } catch (const InternalError&) {  // the process ends
     return;
   }
-  {
-    const std::scoped_lock lock(waiting().mutex);
-    waiting().pools.push_back(pool);
-  }
-  Py_AddPendingCall(drop_waiting, nullptr);  // refused: the next pool drops it
+  empty_caches(driver_, kNoDevice);
 }
 
 // The first use makes the pool and counts as its owner; each later one is counted, and released at its end.

@@ -10,21 +10,20 @@
 
 namespace oxy::runtime {
 
-// Gives back to the device what PyTorch's allocator has cached and no tensor uses: all of it, or, while
-// somebody captures or uses a pool, that of pools which nobody owns any more. Takes the GIL, and waits for
-// the device.
-void empty_cache(const backend::cuda::Driver& driver);
+// Gives back to the device what PyTorch's allocator has cached there and no tensor uses. The caches of other
+// devices stay. Takes the GIL, releases it for a while, and waits for the device. While the program captures
+// a stream, or uses a pool, nothing of the common cache is given back.
+void empty_cache(const backend::cuda::Driver& driver, c10::DeviceIndex device);
 
 // While this object lives, blocks that are freed stay in the pool, so that recorded work may write to them.
-// Afterwards those in which no tensor is left are given back to the device: at once if the thread holds the
-// GIL, else when the interpreter next runs Python code.
+// Its end gives those back to the device in which no tensor is left. All members take the GIL, and the end
+// releases it for a while. `driver` lives for ever.
 class GraphPool {
  public:
   using Id = std::pair<uint64_t, uint64_t>;  // at::MempoolId_t
 
-  // Takes the GIL, as Use does. `driver` lives for ever.
   GraphPool(const backend::cuda::Driver& driver, c10::DeviceIndex device);
-  ~GraphPool();  // does not wait for the GIL
+  ~GraphPool();
   GraphPool(const GraphPool&) = delete;
   GraphPool& operator=(const GraphPool&) = delete;
 

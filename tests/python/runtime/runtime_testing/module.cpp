@@ -14,7 +14,10 @@
 #include "runtime/cuda/graphs/address_places.h"
 #include "runtime/execution/executable.h"
 #include "runtime/execution/freeze.h"
+#include "runtime/execution/prepare.h"
+#include "runtime/execution/replay_memory.h"
 #include "runtime/execution/size_constants.h"
+#include "runtime/execution/specialise.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
 #include "runtime/values/tensors.h"
@@ -189,6 +192,17 @@ NB_MODULE(oxyfuel_runtime_testing, m) {
            [](plan::Plan& p, int input, const plan::View& view) { p.mutations.push_back({input, view}); })
       .def("text", [](const plan::Plan& p) { return plan::print(p); })
       .def("verify", [](const plan::Plan& p) { plan::verify(p); })
+      // Of calls alone: the bytes of the arena, and by buffer the place of a temporary in it, or None.
+      .def("replay_memory",
+           [](const plan::Plan& p) {
+             runtime::SymbolicPlan symbolic(p);
+             check(symbolic.evaluate({}), "a plan has symbols");
+             const runtime::ReplayMemory memory =
+                 runtime::replay_memory(*runtime::prepare(symbolic, nullptr, 0, p.outputs.size()).plan);
+             nb::list places;
+             for (const std::optional<int64_t>& place : memory.places) places.append(nb::cast(place));
+             return nb::make_tuple(memory.arena_bytes, places);
+           })
       .def("executable", [](const plan::Plan& p, nb::list constants) {
         std::shared_ptr<backend::KernelLibrary> library;
         if (!p.kernels.empty()) library = backend::cpu::make_system_compiler()->compile(p.kernels);

@@ -1,0 +1,106 @@
+"""Convolutions that are tried out in the background while the program is compiled: nothing of it shows."""
+
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from comparison import check_close, in_float64
+from torch import nn
+from torch.utils._pytree import tree_map
+
+import oxyfuel
+
+CUDA = torch.device("cuda")
+
+
+def tensor(*sizes, dtype=torch.float32):
+    return torch.randn(sizes, device=CUDA).to(dtype)
+
+
+def check(function, make, calls=4, **options):
+    compiled = oxyfuel.compile(function, **options)
+    with torch.no_grad():
+        for k in range(calls):
+            arguments = make(k)
+            check_close(compiled(*arguments), function(*arguments), function(*tree_map(in_float64, arguments)))
+    return compiled
+
+
+SYMBOLIC = {
+    "padding": (lambda x, w, p: F.conv2d(x, w, padding=p), lambda k: (tensor(2, 8, 12, 12), tensor(8, 8, 3, 3), 1 + k)),
+    "stride": (lambda x, w, s: F.conv2d(x, w, stride=s), lambda k: (tensor(2, 8, 24, 24), tensor(8, 8, 3, 3), 1 + k)),
+    "groups": (lambda x, w: F.conv2d(x, w, groups=x.shape[1] // 2), lambda k: (tensor(2, 2 * (2 + k), 9, 9), tensor(2 * (2 + k), 2, 3, 3))),
+    "channels": (lambda x, w: F.conv2d(x, w).relu(), lambda k: (tensor(2 + k, 8, 9, 9), tensor(4 + k, 8, 3, 3))),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_arguments_that_are_symbols(name, dynamic):
+    function, make = SYMBOLIC[name]
+    check(function, make, dynamic=dynamic)
+
+
+def test_channels_that_change_in_training():
+    compiled = oxyfuel.compile(lambda x, w, b: F.conv2d(x, w, b, padding=1).relu().sum(), dynamic=True)
+    for channels in (4, 6, 9):
+        x, w, b = (tensor(*sizes).requires_grad_() for sizes in ((2, 8, 16, 16), (channels, 8, 3, 3), (channels,)))
+        compiled(x, w, b).backward()
+        gradients = [t.grad.clone() for t in (x, w, b)]
+        twins = [t.detach().double().requires_grad_() for t in (x, w, b)]
+        F.conv2d(*twins, padding=1).relu().sum().backward()
+        for gradient, twin in zip(gradients, twins, strict=True):
+            torch.testing.assert_close(gradient.double(), twin.grad, atol=2e-2, rtol=2e-2)  # of TF32
+
+
+@pytest.mark.parametrize("benchmark", [False, True])
+def test_flags_of_cudnn(benchmark):
+    with torch.backends.cudnn.flags(enabled=True, benchmark=benchmark):
+        check(lambda x, w: F.conv2d(x, w, padding=2).sigmoid(), lambda k: (tensor(3, 16, 20, 20), tensor(24, 16, 5, 5)))
+
+
+def test_another_stream():
+    """Nothing is enqueued on a stream of the program's but what the program asks for, so that it may be captured."""
+    x, w = tensor(3, 16, 21, 21), tensor(8, 16, 3, 3)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        compiled = check(lambda x, w: F.conv2d(x, w).tanh(), lambda k: (x, w), options={"graphs": False})
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream), torch.no_grad():
+            result = compiled(x, w)
+    graph.replay()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(result, F.conv2d(x, w).tanh(), atol=1e-2, rtol=1e-2)
+
+
+def test_captures_on_other_threads():
+    """Another thread of the program captures a stream again and again, while convolutions are compiled."""
+    x = tensor(1 << 16)
+    ends = threading.Event()
+    problems = []
+
+    def capture():
+        try:
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                while not ends.is_set():
+                    graph = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                        y = x * 2
+                    graph.replay()
+                    torch.testing.assert_close(y, x * 2)
+        except Exception as error:  # noqa: BLE001
+            problems.append(error)
+
+    thread = threading.Thread(target=capture)
+    thread.start()
+    try:
+        for channels in (5, 7, 11):
+            model = nn.Sequential(nn.Conv2d(4, channels, 3), nn.ReLU(), nn.Conv2d(channels, 4, 5)).to(CUDA).eval()
+            check(lambda image, model=model: model(image), lambda k: (tensor(2, 4, 19, 19),), calls=2, options={"graphs": False})
+    finally:
+        ends.set()
+        thread.join()
+    assert not problems
