@@ -168,7 +168,7 @@ void perform_all(const Driver& driver, c10::DeviceIndex index, Queue& queue) {
 
 }  // namespace
 
-// What is done ahead is no condition of what is done: a failure shows where the plan does it.
+// A failure must not fail the compilation: the plan meets it where it runs the call.
 void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) noexcept {
   try {
     begin(plan, index);

@@ -177,8 +177,8 @@ class Variant {
     return plan_.runtime->graph_maker(plan_.device().index());
   }
 
-  // Forward and backward passes share an arena, and the larger one is often recorded later. So each says one
-  // call before what it needs.
+  // Forward and backward passes share an arena, and the one that needs more is often recorded later. So each
+  // plan announces its need one call before it is recorded.
   void announce_recording() {
     const std::shared_ptr<DeviceGraphMaker> maker = plan_.runtime->graph_maker(plan_.device().index());
     if (maker == nullptr) return;

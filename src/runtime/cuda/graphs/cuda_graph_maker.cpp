@@ -83,7 +83,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
       try {
         arena = new_arena(std::max(bytes, announced_->largest()));
       } catch (const c10::OutOfMemoryError&) {
-        arena = new_arena(bytes);  // others will have to find their own
+        arena = new_arena(bytes);  // a larger plan makes its own later
       }
       arena_ = arena;
     }

@@ -60,8 +60,8 @@ void release(c10::DeviceIndex device, const GraphPool::Id& id) {
   call_with_pool("_cuda_releasePool", device, id);
 }
 
-// While it lives, PyTorch keeps the common caches of all devices but one: it empties none of which a pool is
-// in use.
+// While it lives, an emptying of caches leaves those of all devices but `except` alone: PyTorch empties no
+// cache of a device on which a pool is in use.
 class KeepsCaches {
  public:
   explicit KeepsCaches(c10::DeviceIndex except) : id_(new_id()), except_(except) {
@@ -90,7 +90,7 @@ class KeepsCaches {
 
 constexpr c10::DeviceIndex kNoDevice = -1;
 
-// Pools that nobody owns any more go with the caches, and where those are kept.
+// Empties the cache of `device`, or of none. On all devices, pools that nobody owns any more are given back.
 void empty_caches(const Driver& driver, c10::DeviceIndex device) noexcept {
   try {
     const KeepsCaches others(device);

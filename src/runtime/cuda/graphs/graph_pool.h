@@ -16,8 +16,8 @@ namespace oxy::runtime {
 void empty_cache(const backend::cuda::Driver& driver, c10::DeviceIndex device);
 
 // While this object lives, blocks that are freed stay in the pool, so that recorded work may write to them.
-// Its end gives those back to the device in which no tensor is left. All members take the GIL, and the end
-// releases it for a while. `driver` lives for ever.
+// When it ends, blocks in which no tensor is left are given back to the device. All members take the GIL, and
+// the destructor releases it for a while. `driver` lives for ever.
 class GraphPool {
  public:
   using Id = std::pair<uint64_t, uint64_t>;  // at::MempoolId_t
