@@ -19,9 +19,9 @@ using backend::cuda::Driver;
 
 // The allocator's functions are reached through PyTorch's bindings, so that nothing is linked against
 // PyTorch's CUDA libraries. Steals the arguments.
-cpy::Ref call_binding(const char* name, PyObject* arguments) {
+cpy::Ref call_binding(const char* name, PyObject* arguments, const char* module_name = "torch._C") {
   const cpy::Ref given = cpy::Ref::steal(arguments);
-  const cpy::Ref module = cpy::Ref::steal(PyImport_ImportModule("torch._C"));
+  const cpy::Ref module = cpy::Ref::steal(PyImport_ImportModule(module_name));
   const cpy::Ref function = cpy::Ref::steal(module ? PyObject_GetAttrString(module.get(), name) : nullptr);
   cpy::Ref result =
       cpy::Ref::steal(function && given ? PyObject_CallObject(function.get(), given.get()) : nullptr);
@@ -95,7 +95,7 @@ void empty_caches(const Driver& driver, c10::DeviceIndex device) noexcept {
   try {
     const KeepsCaches others(device);
     const backend::cuda::RelaxedCaptures relaxed(driver);
-    call_binding("_cuda_emptyCache", PyTuple_New(0));
+    call_binding("empty_cache", PyTuple_New(0), "torch.cuda");
   } catch (const std::exception&) {  // PyTorch empties them when memory is short
   }
 }
