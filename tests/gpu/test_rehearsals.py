@@ -43,15 +43,18 @@ def test_arguments_that_are_symbols(name, dynamic):
 
 
 def test_channels_that_change_in_training():
-    compiled = oxyfuel.compile(lambda x, w, b: F.conv2d(x, w, b, padding=1).relu().sum(), dynamic=True)
-    for channels in (4, 6, 9):
-        x, w, b = (tensor(*sizes).requires_grad_() for sizes in ((2, 8, 16, 16), (channels, 8, 3, 3), (channels,)))
-        compiled(x, w, b).backward()
-        gradients = [t.grad.clone() for t in (x, w, b)]
-        twins = [t.detach().double().requires_grad_() for t in (x, w, b)]
-        F.conv2d(*twins, padding=1).relu().sum().backward()
-        for gradient, twin in zip(gradients, twins, strict=True):
-            torch.testing.assert_close(gradient.double(), twin.grad, atol=2e-2, rtol=2e-2)  # of TF32
+    def program(x, w, b):
+        return F.conv2d(x, w, b, padding=1).sin().sum()
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        for channels in (4, 6, 9):
+            arguments = [tensor(*sizes).requires_grad_() for sizes in ((2, 8, 16, 16), (channels, 8, 3, 3), (channels,))]
+            compiled(*arguments).backward()
+            twins = [t.detach().double().requires_grad_() for t in arguments]
+            program(*twins).backward()
+            for argument, twin in zip(arguments, twins, strict=True):
+                torch.testing.assert_close(argument.grad.double(), twin.grad, atol=5e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("benchmark", [False, True])
