@@ -27,3 +27,34 @@ def test_repeated_rows_beside_plain_ones(repeats, shape, dynamic):
         oxyfuel.reset()
         for ours, eagers in zip(oxyfuel.compile(function, dynamic=dynamic)(x), function(x)):
             torch.testing.assert_close(ours, eagers)
+
+
+def two_sums(a, v, dtype):
+    s = (a * a * 1.0001).to(dtype)
+    return (torch.fmax(s, v) - 5.625).sum(), (s >= v).sum()
+
+
+def joined_sums(a, v, dtype):
+    s = torch.where(a > 0, a, a * a).to(dtype)
+    return (torch.fmax(s, v) - 5.625).mean(0, keepdim=True) + 1, ((s >= v) * v).sum()
+
+
+def chosen(a, v, dtype):
+    s = torch.where(a > 0, a, a * a).to(dtype)
+    w, m = torch.fmax(s, v) - 5.625, s >= v
+    return torch.where(m, w, 0).sum(0, keepdim=True), torch.where(m, 0.0, w)
+
+
+def rows(a, v, dtype):
+    s = ((a + v).mean(-1, keepdim=True) * 1.01).to(dtype)
+    return (torch.fmax(s, v) - s.float()).sum(-1), (s > v).sum(-1), s
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("program", [two_sums, joined_sums, chosen, rows])
+def test_what_one_phase_passes_on_is_rounded(program, dtype):
+    """A number in half precision that later phases read from a register is what memory would hold."""
+    for first in (-2.375, -1.3, 0.7001, 2.71828):
+        a, v = torch.tensor([first]), torch.arange(16) / 8
+        for ours, eagers in zip(oxyfuel.compile(program, dynamic=False)(a, v, dtype), program(a, v, dtype), strict=True):
+            torch.testing.assert_close(ours, eagers, rtol=1e-6, atol=1e-5)

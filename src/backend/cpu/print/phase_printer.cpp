@@ -278,6 +278,18 @@ std::string PhasePrinter::index_text(const NestInst& inst, bool vector) {
   return cast_text({lanes, DType::Int64, true, nullptr}, inst.dtype, c);
 }
 
+// To memory, by stores that round.
+bool PhasePrinter::is_only_stored(InstId id) const {
+  const auto uses = [&](const NestInst& user) {
+    return std::ranges::find(user.operands, id) != user.operands.end();
+  };
+  const auto keeps = [&](const ElementStore& store) {
+    return store.value == id && scope_.nest.arrays[store.array].kind == ArrayKind::Register;
+  };
+  return std::ranges::none_of(phase_.insts, uses) && std::ranges::none_of(phase_.stores, keeps) &&
+         std::ranges::find(phase_.reductions, id, &Reduction::value) == phase_.reductions.end();
+}
+
 void PhasePrinter::store(ArrayId id, const Expr& place, Operand value, loop::StoreMode mode) {
   const Array& array = scope_.nest.arrays[id];
   if (array.kind == ArrayKind::Dead) return;
@@ -396,12 +408,8 @@ void PhasePrinter::print_inst(InstId id) {
     for (InstId operand_id : inst.operands)
       if (operand_id != kNoInst) operands.push_back(operand(operand_id));
     OpContext c = context(vector);
-    bool half = inst.op == Op::Cast && is_half(inst.dtype);
-    bool only_stored = half && std::ranges::none_of(phase_.insts, [&](const NestInst& user) {
-                         return std::ranges::find(user.operands, id) != user.operands.end();
-                       });
     NestInst shown = inst;
-    if (only_stored) shown.dtype = DType::Float32;  // the store rounds
+    if (inst.op == Op::Cast && is_half(inst.dtype) && is_only_stored(id)) shown.dtype = DType::Float32;
     expression = op_text(shown, operands, c);
     bool rounds =
         is_half(inst.dtype) && inst.op != Op::Cast && inst.op != Op::Where && inst.op != Op::Bitcast;
