@@ -512,7 +512,7 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
 
 namespace {
 
-// `threads`: that the plan may use.
+// `caller`: of the thread that asked for the graph, which may be another one.
 Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                         std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
                         const std::string& stage, const runtime::Ownership& ownership, const Caller& caller) {

@@ -1,7 +1,6 @@
 #include "runtime/cuda/rehearsal.h"
 
 #include <ATen/Context.h>
-#include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
@@ -10,9 +9,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -23,6 +21,7 @@
 #include "base/background.h"
 #include "base/log.h"
 #include "runtime/cuda/thread_context.h"
+#include "runtime/device/device.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensors.h"
 #include "sym/hints.h"
@@ -58,11 +57,12 @@ std::optional<std::vector<int64_t>> at_hand(const std::vector<sym::Expr>& expres
   return result;
 }
 
-std::optional<TensorSpec> spec_of(const plan::Plan& plan, const plan::View& view, Device device) {
-  if (!(plan.buffers[view.buffer].device == device)) return std::nullopt;
-  const auto sizes = at_hand(view.sizes), strides = at_hand(view.strides);
-  if (!sizes || !strides) return std::nullopt;
-  return TensorSpec{dtype_to_torch(plan.buffers[view.buffer].dtype), *sizes, *strides, 0};
+// With the sizes at hand. Nothing: they are not known.
+std::optional<TensorSpec> spec_of(DType dtype, const std::vector<sym::Expr>& sizes,
+                                  const std::vector<sym::Expr>& strides) {
+  const auto known_sizes = at_hand(sizes), known_strides = at_hand(strides);
+  if (!known_sizes || !known_strides) return std::nullopt;
+  return TensorSpec{dtype_to_torch(dtype), *known_sizes, *known_strides, 0};
 }
 
 // An argument without its tensors. Nothing: a symbol in it has no value at hand.
@@ -94,8 +94,9 @@ std::optional<Rehearsal> rehearsal_of(const plan::Plan& plan, const plan::Call& 
   int64_t bytes = 0;
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (const auto* view = std::get_if<plan::View>(&call.args[i])) {
-      std::optional<TensorSpec> spec = spec_of(plan, *view, device);
-      if (!spec) return std::nullopt;
+      const plan::Buffer& buffer = plan.buffers[view->buffer];
+      std::optional<TensorSpec> spec = spec_of(buffer.dtype, view->sizes, view->strides);
+      if (!spec || !(buffer.device == device)) return std::nullopt;
       bytes += bytes_of(*spec);
       result.operands.push_back({i, *std::move(spec)});
     }
@@ -106,9 +107,9 @@ std::optional<Rehearsal> rehearsal_of(const plan::Plan& plan, const plan::Call& 
   for (const plan::BufferId id : call.outputs) {
     if (id == plan::kNoBuffer) continue;
     const plan::Buffer& buffer = plan.buffers[id];
-    const auto sizes = at_hand(buffer.sizes), strides = at_hand(buffer.strides);
-    if (!sizes || !strides) return std::nullopt;
-    bytes += bytes_of({dtype_to_torch(buffer.dtype), *sizes, *strides, 0});
+    const std::optional<TensorSpec> spec = spec_of(buffer.dtype, buffer.sizes, buffer.strides);
+    if (!spec) return std::nullopt;
+    bytes += bytes_of(*spec);
   }
   return bytes <= kMostBytes ? std::optional(std::move(result)) : std::nullopt;
 }
@@ -123,13 +124,10 @@ std::string name_of(const Rehearsal& rehearsal) {
   return name.str();
 }
 
-void perform(const Rehearsal& rehearsal) {
-  constexpr c10::DispatchKeySet keys(c10::DispatchKey::CUDA);
+void perform(const Rehearsal& rehearsal, c10::Device device) {
   std::vector<c10::IValue> stack = rehearsal.arguments;
   for (const Operand& operand : rehearsal.operands)
-    stack[operand.argument] = at::Tensor(at::detail::empty_strided_generic(
-        operand.spec.sizes, operand.spec.strides, c10::GetAllocator(c10::DeviceType::CUDA), keys,
-        operand.spec.dtype));
+    stack[operand.argument] = empty_tensor(operand.spec, device);
   rehearsal.op.callBoxed(stack);
 }
 
@@ -147,19 +145,19 @@ struct Queue {
   }
 };
 
-void perform_all(const Driver& driver, c10::DeviceIndex index, Queue& queue) {
+void perform_all(const Driver& driver, c10::Device device, Queue& queue) {
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
   const at::NoGradGuard no_grad;
   try {
-    const c10::DeviceGuard guard({c10::DeviceType::CUDA, index});
+    const c10::DeviceGuard guard(device);
     ensure_context(driver);
     const backend::cuda::RelaxedCaptures relaxed(driver);
     while (!background::is_ending()) {
       const std::optional<Rehearsal> next = queue.take();
       if (!next) return;
       const background::Piece piece;  // it takes locks of PyTorch's
-      perform(*next);
+      perform(*next, device);
     }
   } catch (const std::exception& error) {  // the plan meets it, or has enough memory
     log(Channel::Timing, "a rehearsal of convolutions has ended: {}", torch_api::error_text(error));
@@ -179,20 +177,20 @@ void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) noexcept {
 
 void Rehearsals::begin(const plan::Plan& plan, c10::DeviceIndex index) {
   if (!at::globalContext().userEnabledCuDNN() || at::globalContext().benchmarkCuDNN()) return;
+  const c10::Device device(c10::DeviceType::CUDA, index);
   const auto queue = std::make_shared<Queue>();
   for (const plan::Step& step : plan.steps) {
     const auto* call = std::get_if<plan::Call>(&step);
     if (call == nullptr || (call->op != op::convolution() && call->op != op::convolution_backward()))
       continue;
-    std::optional<Rehearsal> rehearsal =
-        rehearsal_of(plan, *call, device_from_torch({c10::DeviceType::CUDA, index}));
+    std::optional<Rehearsal> rehearsal = rehearsal_of(plan, *call, device_from_torch(device));
     if (!rehearsal) continue;
     const std::scoped_lock lock(mutex_);
     if (begun_.insert(name_of(*rehearsal)).second) queue->waiting.push_back(*std::move(rehearsal));
   }
   if (queue->waiting.empty()) return;
   for (const background::Lane lane : {background::Lane::Libraries, background::Lane::MoreLibraries})
-    background::submit([&driver = driver_, index, queue] { perform_all(driver, index, *queue); }, lane);
+    background::submit([&driver = driver_, device, queue] { perform_all(driver, device, *queue); }, lane);
 }
 
 }  // namespace oxy::runtime

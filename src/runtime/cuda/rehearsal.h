@@ -1,6 +1,6 @@
 // Convolutions that are tried out while a program is compiled and begins to run. cuDNN takes long for the
-// first one of each kind: it loads its libraries and kernels, for 0.5 s for a training step of a ResNet.
-// Threads of the background share that work with those of the program.
+// first one of each kind, since it loads its libraries and kernels then. Threads of the background share
+// that work with those of the program.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -278,7 +278,6 @@ std::string PhasePrinter::index_text(const NestInst& inst, bool vector) {
   return cast_text({lanes, DType::Int64, true, nullptr}, inst.dtype, c);
 }
 
-// To memory, by stores that round.
 bool PhasePrinter::is_only_stored(InstId id) const {
   const auto uses = [&](const NestInst& user) {
     return std::ranges::find(user.operands, id) != user.operands.end();

@@ -81,6 +81,7 @@ class PhasePrinter {
   std::string load_text(const NestInst& inst, DType dtype, bool vector);
   std::string masked_load_text(const NestInst& inst, bool vector, const Operand& mask);
   std::string index_text(const NestInst& inst, bool vector);
+  // Whether nothing uses the value but stores to memory, which round it themselves.
   bool is_only_stored(InstId id) const;
   void store(ArrayId array, const Expr& place, Operand value, loop::StoreMode mode);
   void print_stores();

@@ -116,7 +116,7 @@ class CudaGraphMaker : public DeviceGraphMaker {
     const c10::StreamGuard guard(capturing_);
     const DecoyMemory decoys(driver_, device_.index(), memories);
     std::vector<uintptr_t> addresses;
-    for (const MovableMemory& movable : memories) addresses.push_back(movable.address);
+    for (const MovableMemory& memory : memories) addresses.push_back(memory.address);
     // The generator has the same addresses in both passes as long as the first capture of it exists.
     std::optional<DrawsAlone> alone;
     std::optional<GeneratorCapture> of_decoy, of_real;
