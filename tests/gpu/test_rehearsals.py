@@ -57,9 +57,9 @@ def test_channels_that_change_in_training():
                 torch.testing.assert_close(argument.grad.double(), twin.grad, atol=5e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("benchmark", [False, True])
-def test_flags_of_cudnn(benchmark):
-    with torch.backends.cudnn.flags(enabled=True, benchmark=benchmark):
+@pytest.mark.parametrize("timed", [False, True])
+def test_flags_of_cudnn(timed):
+    with torch.backends.cudnn.flags(enabled=True, benchmark=timed):
         check(lambda x, w: F.conv2d(x, w, padding=2).sigmoid(), lambda k: (tensor(3, 16, 20, 20), tensor(24, 16, 5, 5)))
 
 

@@ -526,6 +526,10 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                       stage.empty() ? &dump : nullptr);
     if (strict()) graph::verify(frozen.graph, true);
   }
+  if (caller.has_default_queue && !options.tune) {  // kernels are not timed beside others
+    const c10::Device queue = runtime::device_to_torch(graph::main_device(frozen.graph));
+    runtime::device_runtime(queue.type()).rehearse(frozen.graph, queue.index());
+  }
   show(Channel::Graph, named("graph"), dump, [&] { return graph::print(frozen.graph); });
 
   const backend::Backend& device = backend_of(frozen.graph);
@@ -559,10 +563,6 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
     plan = backend::schedule(std::move(program), device, schedule_options);
     if (strict()) plan::verify(plan);
     seconds += span.seconds();
-  }
-  if (caller.has_default_queue && !options.tune) {  // kernels are not timed beside others
-    const c10::Device queue = runtime::device_to_torch(graph::main_device(frozen.graph));
-    runtime::device_runtime(queue.type()).rehearse(plan, queue.index());
   }
   show(Channel::Schedule, named("schedule"), dump, [&] { return schedule_text; });
   show(Channel::Schedule, named("plan"), dump, [&] { return plan::print(plan); });

@@ -9,13 +9,25 @@ namespace oxy::eval {
 
 namespace {
 
-constexpr size_t kMask = 3;  // its place
+struct Parameter {
+  size_t place;
+  const char* name;
+};
 
-Ref* mask_of(Arguments& arguments) {
-  if (arguments.positional.size() > kMask) return &arguments.positional[kMask];
+constexpr Parameter kQuery = {0, "query"}, kKey = {1, "key"}, kMask = {3, "attn_mask"},
+                    kIsCausal = {5, "is_causal"};
+
+// Null: it is not given.
+Ref* argument_of(Arguments& arguments, const Parameter& parameter) {
+  if (arguments.positional.size() > parameter.place) return &arguments.positional[parameter.place];
   for (auto& [name, value] : arguments.keywords)
-    if (PyUnicode_CompareWithASCIIString(name.get(), "attn_mask") == 0) return &value;
+    if (PyUnicode_CompareWithASCIIString(name.get(), parameter.name) == 0) return &value;
   return nullptr;
+}
+
+const at::Tensor* tensor_of(Arguments& arguments, const Parameter& parameter) {
+  const Ref* const value = argument_of(arguments, parameter);
+  return value != nullptr && runtime::is_tensor(value->get()) ? &runtime::tensor_of(value->get()) : nullptr;
 }
 
 }  // namespace
@@ -23,12 +35,23 @@ Ref* mask_of(Arguments& arguments) {
 std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& arguments) {
   if (callable != well_known("torch._C._nn", "scaled_dot_product_attention")) return std::nullopt;
   Arguments others = arguments;
-  Ref* const mask = mask_of(others);
-  if (mask == nullptr || !runtime::is_tensor(mask->get())) return std::nullopt;
-  const at::Tensor& tensor = runtime::tensor_of(mask->get());
-  const std::optional<at::Tensor> plain = trace::plain_mask(tensor);
-  if (plain && plain->is_same(tensor)) return std::nullopt;
-  *mask = plain ? Ref::steal(runtime::wrap_tensor(*plain)) : Ref::borrow(Py_None);
+  const at::Tensor* const mask = tensor_of(others, kMask);
+  const at::Tensor* const query = tensor_of(others, kQuery);
+  const at::Tensor* const key = tensor_of(others, kKey);
+  Ref* const is_causal = argument_of(others, kIsCausal);
+  // A mask beside a causal one is an error.
+  if (mask == nullptr || query == nullptr || key == nullptr) return std::nullopt;
+  if (is_causal != nullptr && is_causal->get() != Py_False) return std::nullopt;
+  const trace::PlainMask plain = trace::plain_mask(*mask, *query, *key);
+  if (plain.mask && plain.mask->is_same(*mask)) return std::nullopt;
+  *argument_of(others, kMask) =
+      plain.mask ? Ref::steal(runtime::wrap_tensor(*plain.mask)) : Ref::borrow(Py_None);
+  if (!plain.is_causal) return others;
+  if (is_causal != nullptr)
+    *is_causal = Ref::borrow(Py_True);
+  else
+    others.keywords.emplace_back(Ref::steal(PyUnicode_InternFromString(kIsCausal.name)),
+                                 Ref::borrow(Py_True));
   return others;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ops/core/elements.h"
 #include "ops/core/families.h"
 
 namespace oxy::ops {
@@ -112,7 +113,7 @@ bool raises_on_data(const graph::Graph& graph, const graph::Node& node) {
   if (raises != Raises::OnIntegers) return raises == Raises::OnAnyElements;
   bool has_integers = false;
   graph::for_each_input(node, [&](graph::ValueId id) { has_integers |= is_integral(graph.meta(id).dtype); });
-  return has_integers;
+  return has_integers && !indices_lie_within(graph, node);
 }
 
 bool may_raise(const graph::Graph& graph, const graph::Node& node) {

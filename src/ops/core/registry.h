@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "ops/core/bounds.h"
+#include "ops/core/element_rules.h"
 #include "ops/core/size_questions.h"
 #include "ops/core/traits.h"
 
@@ -105,8 +105,8 @@ struct OperatorEntry {
   std::string_view functional;
   ResultRule has_result;          // may be empty: all results
   NumbersRule numbers = nullptr;  // null: it returns tensors alone
-  // Null: results of operators that move elements have the argument's bounds, others have none.
-  BoundsRule bounds = nullptr;
+  // Null: elements of operators that move them are the argument's (Traits::movement), others are not known.
+  ElementRule element = nullptr;
   bool is_random = false;  // draws from a generator without naming one in its schema
   Raises raises = Raises::Never;
   Traits traits = {};
@@ -124,7 +124,7 @@ const OperatorEntry* find(std::string_view name);
 std::span<const OperatorEntry* const> all();
 // Of any operator, those without an entry included.
 Raises raises_on_data(const OperatorSchema& op);
-// Whether a call may raise because of the elements of its tensors.
+// Whether a call may raise because of the elements of its tensors. The graph is functional.
 bool raises_on_data(const graph::Graph& graph, const graph::Node& node);
 // Whether it may raise because of these, or because a view reaches beyond the memory of its tensor. Then it
 // has to run, whoever reads its results.

@@ -196,6 +196,7 @@ Family reduction_operators() {
        .schema = "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
        .shape = shapes::scan,
        .lower = lowerings::cumsum,
+       .element = elements::running_sum,
        .traits = {.counting = Counting::RunningSum}},
       {.name = "aten::cumprod",
        .schema = "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",

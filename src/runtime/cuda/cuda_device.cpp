@@ -63,8 +63,8 @@ class CudaDevice : public DeviceRuntime {
     return site.call.op == op::philox_states() ? prepare_philox_states(driver_, site) : Invoke();
   }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
-  void rehearse(const plan::Plan& plan, c10::DeviceIndex index) const override {
-    rehearsals_.add(plan, index);
+  void rehearse(const graph::Graph& graph, c10::DeviceIndex index) const override {
+    rehearsals_.add(graph, index);
   }
   const Packing* packing() const override { return &cuda_packing(); }
   std::optional<loop::DropoutThreads> dropout_threads(c10::ScalarType dtype,

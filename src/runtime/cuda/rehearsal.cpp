@@ -58,19 +58,17 @@ std::optional<std::vector<int64_t>> at_hand(const std::vector<sym::Expr>& expres
 }
 
 // With the sizes at hand. Nothing: they are not known.
-std::optional<TensorSpec> spec_of(DType dtype, const std::vector<sym::Expr>& sizes,
-                                  const std::vector<sym::Expr>& strides) {
-  const auto known_sizes = at_hand(sizes), known_strides = at_hand(strides);
-  if (!known_sizes || !known_strides) return std::nullopt;
-  return TensorSpec{dtype_to_torch(dtype), *known_sizes, *known_strides, 0};
+std::optional<TensorSpec> spec_of(const TensorMeta& meta) {
+  const auto sizes = at_hand(meta.sizes), strides = at_hand(meta.strides);
+  if (!sizes || !strides) return std::nullopt;
+  return TensorSpec{dtype_to_torch(meta.dtype), *sizes, *strides, 0};
 }
 
 // An argument without its tensors. Nothing: a symbol in it has no value at hand.
-std::optional<c10::IValue> plain(const plan::CallArgument& argument, const ArgumentInfo& info) {
-  const auto as_graph_argument = [](const auto& value) -> std::optional<graph::Argument> {
+std::optional<c10::IValue> plain(const graph::Argument& argument, const ArgumentInfo& info) {
+  const auto with_numbers = [](const auto& value) -> std::optional<graph::Argument> {
     using T = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<T, plan::View> ||
-                  std::is_same_v<T, std::vector<std::optional<plan::View>>>) {
+    if constexpr (std::is_same_v<T, graph::ValueRef> || std::is_same_v<T, graph::ValueList>) {
       return graph::None{};
     } else if constexpr (std::is_same_v<T, sym::Expr>) {
       const std::optional<int64_t> number = sym::at_hand(value);
@@ -83,31 +81,29 @@ std::optional<c10::IValue> plain(const plan::CallArgument& argument, const Argum
       return value;
     }
   };
-  const std::optional<graph::Argument> known = std::visit(as_graph_argument, argument);
+  const std::optional<graph::Argument> known = std::visit(with_numbers, argument);
   if (!known) return std::nullopt;
   return ivalue_from_argument(*known, info, [](graph::ValueId) { return at::Tensor(); });
 }
 
 // Nothing: it cannot be rehearsed, or would need much memory.
-std::optional<Rehearsal> rehearsal_of(const plan::Plan& plan, const plan::Call& call, Device device) {
-  Rehearsal result{handle_of(*call.op), {}, {}};
+std::optional<Rehearsal> rehearsal_of(const graph::Graph& graph, const graph::Node& node, Device device) {
+  Rehearsal result{handle_of(*node.op), {}, {}};
   int64_t bytes = 0;
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    if (const auto* view = std::get_if<plan::View>(&call.args[i])) {
-      const plan::Buffer& buffer = plan.buffers[view->buffer];
-      std::optional<TensorSpec> spec = spec_of(buffer.dtype, view->sizes, view->strides);
-      if (!spec || !(buffer.device == device)) return std::nullopt;
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    if (const auto* ref = std::get_if<graph::ValueRef>(&node.args[i])) {
+      const TensorMeta& meta = graph.meta(ref->id);
+      std::optional<TensorSpec> spec = spec_of(meta);
+      if (!spec || !(meta.device == device)) return std::nullopt;
       bytes += bytes_of(*spec);
       result.operands.push_back({i, *std::move(spec)});
     }
-    std::optional<c10::IValue> argument = plain(call.args[i], call.op->arguments[i]);
+    std::optional<c10::IValue> argument = plain(node.args[i], node.op->arguments[i]);
     if (!argument) return std::nullopt;
     result.arguments.push_back(*std::move(argument));
   }
-  for (const plan::BufferId id : call.outputs) {
-    if (id == plan::kNoBuffer) continue;
-    const plan::Buffer& buffer = plan.buffers[id];
-    const std::optional<TensorSpec> spec = spec_of(buffer.dtype, buffer.sizes, buffer.strides);
+  for (const graph::ValueId output : node.outputs) {
+    const std::optional<TensorSpec> spec = spec_of(graph.meta(output));
     if (!spec) return std::nullopt;
     bytes += bytes_of(*spec);
   }
@@ -159,31 +155,29 @@ void perform_all(const Driver& driver, c10::Device device, Queue& queue) {
       const background::Piece piece;  // it takes locks of PyTorch's
       perform(*next, device);
     }
-  } catch (const std::exception& error) {  // the plan meets it, or has enough memory
+  } catch (const std::exception& error) {  // the graph meets it, or has enough memory
     log(Channel::Timing, "a rehearsal of convolutions has ended: {}", torch_api::error_text(error));
   }
 }
 
 }  // namespace
 
-// A failure must not fail the compilation: the plan meets it where it runs the call.
-void Rehearsals::add(const plan::Plan& plan, c10::DeviceIndex index) noexcept {
+// A failure must not fail the compilation: the graph meets it where it runs the node.
+void Rehearsals::add(const graph::Graph& graph, c10::DeviceIndex index) noexcept {
   try {
-    begin(plan, index);
+    begin(graph, index);
   } catch (const std::exception& error) {
     log(Channel::Timing, "convolutions are not rehearsed: {}", torch_api::error_text(error));
   }
 }
 
-void Rehearsals::begin(const plan::Plan& plan, c10::DeviceIndex index) {
+void Rehearsals::begin(const graph::Graph& graph, c10::DeviceIndex index) {
   if (!at::globalContext().userEnabledCuDNN() || at::globalContext().benchmarkCuDNN()) return;
   const c10::Device device(c10::DeviceType::CUDA, index);
   const auto queue = std::make_shared<Queue>();
-  for (const plan::Step& step : plan.steps) {
-    const auto* call = std::get_if<plan::Call>(&step);
-    if (call == nullptr || (call->op != op::convolution() && call->op != op::convolution_backward()))
-      continue;
-    std::optional<Rehearsal> rehearsal = rehearsal_of(plan, *call, device_from_torch(device));
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op != op::convolution() && node.op != op::convolution_backward()) continue;
+    std::optional<Rehearsal> rehearsal = rehearsal_of(graph, node, device_from_torch(device));
     if (!rehearsal) continue;
     const std::scoped_lock lock(mutex_);
     if (begun_.insert(name_of(*rehearsal)).second) queue->waiting.push_back(*std::move(rehearsal));

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "backend/cuda/load/driver.h"
-#include "plan/plan.h"
+#include "graph/graph.h"
 
 namespace oxy::runtime {
 
@@ -20,14 +20,14 @@ class Rehearsals {
   // `driver` lives for ever.
   explicit Rehearsals(const backend::cuda::Driver& driver) : driver_(driver) {}
 
-  // Has the background perform each convolution of the plan that is new in this process once, on the default
+  // Has the background perform each convolution of the graph that is new in this process once, on the default
   // stream of the device with this index, with operands that nobody has initialised. What fails is left to
-  // the plan. Sizes that are symbols have their values at hand (sym/hints.h). Large convolutions are left
+  // the graph. Sizes that are symbols have their values at hand (sym/hints.h). Large convolutions are left
   // out, as their operands need memory, and all of them where PyTorch is asked to time its algorithms.
-  void add(const plan::Plan& plan, c10::DeviceIndex index) noexcept;
+  void add(const graph::Graph& graph, c10::DeviceIndex index) noexcept;
 
  private:
-  void begin(const plan::Plan& plan, c10::DeviceIndex index);
+  void begin(const graph::Graph& graph, c10::DeviceIndex index);
 
   const backend::cuda::Driver& driver_;
   std::mutex mutex_;

@@ -64,10 +64,10 @@ class DeviceRuntime {
   // Names the queue on which work is done that is given to the device with this index now: results are there
   // for later work of the same queue. Nothing: the program records its work, and nothing is done yet.
   virtual std::optional<int64_t> current_queue(c10::DeviceIndex /*index*/) const { return 0; }
-  // Performs calls of the plan once in the background, if libraries are slow at the first one of a kind. It
+  // Performs nodes of the graph once in the background, if libraries are slow at the first one of a kind. It
   // uses the queue that current_queue() names 0. Sizes that are symbols have their values at hand
   // (sym/hints.h).
-  virtual void rehearse(const plan::Plan& /*plan*/, c10::DeviceIndex /*index*/) const {}
+  virtual void rehearse(const graph::Graph& /*graph*/, c10::DeviceIndex /*index*/) const {}
   // How weights are laid out for its libraries; null: they take them as they are.
   virtual const Packing* packing() const { return nullptr; }
 };

@@ -7,9 +7,14 @@
 
 namespace oxy::trace {
 
-// What says the same as `mask`, a trace tensor: nothing where it is true everywhere whatever the inputs are,
-// which masks of sizes alone often are. The kernels of devices want elements of a row side by side, so there
-// a mask that repeats one along rows is copied.
-std::optional<at::Tensor> plain_mask(const at::Tensor& mask);
+struct PlainMask {
+  std::optional<at::Tensor> mask;
+  bool is_causal = false;  // each row of the query sees the rows of the key that do not come behind it
+};
+
+// What says the same as `mask`, a trace tensor, of attention between these tensors. There is no mask where it
+// is true everywhere whatever the inputs are, or causal: masks of sizes alone often are. The kernels of
+// devices want elements of a row side by side, so there a mask that repeats one along rows is copied.
+PlainMask plain_mask(const at::Tensor& mask, const at::Tensor& query, const at::Tensor& key);
 
 }  // namespace oxy::trace

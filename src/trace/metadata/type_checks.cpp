@@ -10,6 +10,7 @@
 
 #include "aten/opaque.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/timing.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
@@ -107,24 +108,34 @@ bool is_of_one_float(std::span<const c10::IValue> call) {
   return type.has_value();
 }
 
-// Whether a device's kernel takes the types of a call that the host's kernel takes: of arithmetic whatever
-// they are, else of tensors of one floating point type beside indices. (The host also multiplies matrices of
-// integers, and normalises what has another type than its statistics.)
+// Whether a device's kernel takes the types of a call that the host's kernel takes: of operators that work on
+// each element by itself, or move elements, whatever they are; else of tensors of one floating point type
+// beside indices and masks. (The host also multiplies matrices of integers, and normalises what has another
+// type than its statistics.)
 bool host_can_answer(const OperatorInfo& info, std::span<const c10::IValue> call) {
-  const bool is_arithmetic = ops::traits_of(*info.schema).counting != ops::Counting::None;
+  const ops::Traits& traits = ops::traits_of(*info.schema);
+  const bool takes_all = traits.counting != ops::Counting::None || traits.is_cheap ||
+                         traits.known_size == ops::KnownSize::WithoutMasks;
   std::optional<c10::ScalarType> type;
   bool is_on_device = false;
-  for (const c10::IValue& value : call) {
-    if (value.isTensorList() || value.isOptionalTensorList()) return false;
-    if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const at::Tensor& tensor = value.toTensor();
+  // Whether the tensor leaves the answer to the host.
+  const auto fits = [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return true;
     is_on_device = is_on_device || !runtime::is_on_host(tensor);
     const c10::ScalarType own = tensor.scalar_type();
-    if (is_arithmetic || own == at::kLong) continue;
+    if (takes_all || own == at::kLong || own == at::kBool) return true;
     if (!at::isFloatingType(own) || c10::elementSize(own) < 2 || type.value_or(own) != own) return false;
     type = own;
+    return true;
+  };
+  for (const c10::IValue& value : call) {
+    if (value.isTensor() && !fits(value.toTensor())) return false;
+    if (value.isTensorList() && !std::ranges::all_of(value.toTensorVector(), fits)) return false;
+    if (value.isOptionalTensorList())
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+        if (tensor && !fits(*tensor)) return false;
   }
-  return is_on_device && (is_arithmetic || type.has_value());
+  return is_on_device && (takes_all || type.has_value());
 }
 
 // Whether the kernel refuses the types of such tensors. Nothing if it raises another error, which may come
@@ -229,6 +240,7 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
   // One element may be too few for a window.
   if (!is_refused && is_small_on_host(call, symbols))
     is_refused = refuses_types(info, call, StandIn::Zeros, symbols);
+  log(Channel::Timing, "the types of {} took {:.3f} ms", info.schema->name, span.seconds() * 1e3);
   if (is_refused == true)
     throw_cannot_trace(fmt::format("{} is given types that it refuses", info.schema->name));
   const std::scoped_lock lock(mutex);

@@ -1,4 +1,4 @@
-"""A mask of sizes alone that hides nothing is no mask; any other one stays."""
+"""A mask of sizes alone that hides nothing is no mask, and one that hides what comes later is `is_causal`. Any other one stays."""
 
 import pytest
 import torch
@@ -18,11 +18,82 @@ MASKS = {
     "behind no others": (lambda q, x: ((rows(q) + 0)[:, None] >= 0).expand(q.shape[0], 1, q.shape[2], q.shape[2]), False),
     "behind others": (lambda q, x: ((rows(q) - 2)[:, None] >= 0).expand(q.shape[0], 1, q.shape[2], q.shape[2]), True),
     "of two": (lambda q, x: (rows(q) >= 0)[None, :] & torch.ones(ROWS, 1, dtype=torch.bool), False),
-    "causal": (lambda q, x: rows(q)[:, None] >= rows(q)[None, :], True),
+    "of neighbours": (lambda q, x: (rows(q)[:, None] - rows(q)[None, :]).abs() < 2, True),
     "from below 0": (lambda q, x: (torch.arange(-1, q.shape[2] - 1) >= 0).expand(q.shape[2], q.shape[2]), True),
     "of data": (lambda q, x: (x >= 0)[None, :].expand(q.shape[2], q.shape[2]), True),
     "added": (lambda q, x: torch.zeros(q.shape[2], q.shape[2]), True),
 }
+
+
+def ones(q):
+    return torch.ones(q.shape[2], q.shape[2], dtype=torch.bool)
+
+
+# Whether the masks are causal.
+TRIANGLES = {
+    "compared": (lambda q, x: rows(q)[:, None] >= rows(q)[None, :], True),
+    "the other way round": (lambda q, x: rows(q)[:, None] <= rows(q)[None, :], False),
+    "without the diagonal": (lambda q, x: rows(q)[:, None] > rows(q)[None, :], False),
+    "lower": (lambda q, x: ones(q).tril(), True),
+    "lower and one more": (lambda q, x: ones(q).tril(1), False),
+    "not upper": (lambda q, x: ~torch.triu(ones(q), diagonal=1), True),
+    "of floats": (lambda q, x: torch.tril(torch.ones(q.shape[2], q.shape[2])) != 0, True),
+    "transposed": (lambda q, x: ones(q).triu().t(), True),
+    "in a larger one": (lambda q, x: torch.ones(32, 32, dtype=torch.bool).tril()[: q.shape[2], : q.shape[2]], True),
+    "for each head": (lambda q, x: ones(q).tril()[None, None].expand(q.shape[0], q.shape[1], -1, -1), True),
+    "of positions": (lambda q, x: (rows(q) + 3)[:, None] >= (rows(q) + 3)[None, :], True),
+    "of positions that differ": (lambda q, x: (rows(q) + 1)[:, None] >= rows(q)[None, :], False),
+    "with data": (lambda q, x: ones(q).tril() & (x < 9)[None, :], False),
+    "of one row": (lambda q, x: (rows(q) >= 3)[None, :], False),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", TRIANGLES)
+def test_causal_masks(name, dynamic):
+    make, is_causal = TRIANGLES[name]
+    graphs = []
+
+    def function(q, x):
+        return F.scaled_dot_product_attention(q, q, q, make(q, x), scale=0.5)
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    q, x = torch.randn(2, 3, ROWS, 8), torch.arange(ROWS) - 2.0
+    compiled = oxyfuel.compile(function, dynamic=dynamic, fullgraph=True)
+    torch.testing.assert_close(compiled(q, x), function(q, x))
+    if dynamic:
+        longer = torch.randn(2, 3, ROWS + 5, 8), torch.arange(ROWS + 5) - 2.0
+        torch.testing.assert_close(compiled(*longer), function(*longer))
+    oxyfuel.compile(function, fullgraph=True, backend=backend)(q, x)
+    (attention,) = [node for node in graphs[0].graph.nodes if "attention" in str(node.target)]
+    assert attention.kwargs.get("is_causal", False) == is_causal
+    assert (attention.args[3] is None) == is_causal
+
+
+def test_a_causal_mask_of_other_lengths_and_of_gradients():
+    def function(q, k):
+        return F.scaled_dot_product_attention(q, k, k, torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril())
+
+    for lengths in ((5, 9), (9, 5), (1, 4)):
+        mine = [torch.randn(2, 3, length, 8, requires_grad=True) for length in lengths]
+        theirs = [tensor.detach().clone().requires_grad_() for tensor in mine]
+        result, other = oxyfuel.compile(function, fullgraph=True)(*mine), function(*theirs)
+        torch.testing.assert_close(result, other)
+        result.square().sum().backward()
+        other.square().sum().backward()
+        for tensor, twin in zip(mine, theirs, strict=True):
+            torch.testing.assert_close(tensor.grad, twin.grad)
+
+
+def test_a_mask_beside_is_causal_stays():
+    def function(q):
+        return F.scaled_dot_product_attention(q, q, q, ones(q).tril(1), is_causal=True)
+
+    q = torch.randn(2, 3, ROWS, 8)
+    torch.testing.assert_close(oxyfuel.compile(function, fullgraph=True)(q), function(q))
 
 
 def written(q, x):

@@ -42,12 +42,20 @@ constexpr Snippet kSnippets[] = {
     {"lane_loop", "", ""},
     {"lanes", "full",
      "static inline int lanes(Full) { return W; }\nstatic inline int lanes(int64_t n) { return (int)n; }\n"},
+    // Of places in a tensor whose size may be 0: a mask hides them all then, but they are computed.
     {"floor_divide", "",
-     "static inline int64_t floor_divide(int64_t a, int64_t b) { return a / b - ((a % b != 0) & ((a < 0) != "
-     "(b < 0))); }\n"},
+     R"(static inline int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+)"},
     {"floor_modulo", "",
-     "static inline int64_t floor_modulo(int64_t a, int64_t b) {\n"
-     "  int64_t r = a % b;\n  return ((r != 0) & ((r < 0) != (b < 0))) ? r + b : r;\n}\n"},
+     R"(static inline int64_t floor_modulo(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  int64_t r = a % b;
+  return ((r != 0) & ((r < 0) != (b < 0))) ? r + b : r;
+}
+)"},
     // Of a position that was moved: it is nearly always in the range or in one beside it.
     {"near_modulo", "floor_modulo",
      R"(static inline int64_t near_modulo(int64_t a, int64_t b) {

@@ -83,11 +83,12 @@ class KernelPrinter {
       phases.store_sums();
     }
 
-    std::string arguments;
-    for (const auto& [name, type] : signature_) arguments += (arguments.empty() ? "" : ", ") + name;
-    for (const auto& [name, value] : constants_) arguments += fmt::format(", {}: tl.constexpr", name);
+    std::vector<std::string> arguments;
+    for (const auto& [name, type] : signature_) arguments.push_back(name);
+    for (const auto& [name, value] : constants_) arguments.push_back(name + ": tl.constexpr");
     std::string body = helpers_text(block_.needs);
-    body += fmt::format("\n\n@triton.jit\ndef {}({}):\n{}", kNamePlaceholder, arguments, block_.text());
+    body += fmt::format("\n\n@triton.jit\ndef {}({}):\n{}", kNamePlaceholder, fmt::join(arguments, ", "),
+                        block_.text());
     body += "\n\n" + launch_text(phases.checks_indices());
 
     KernelText text;
