@@ -303,7 +303,7 @@ std::optional<Element> indexed(const ElementContext& context, const Coordinates&
   Coordinates own;
   for (size_t d = 0; d < indices->ids.size(); ++d) {
     const graph::ValueId index = indices->ids[d];
-    if (index == graph::kNoValue || context.meta(index).dtype == DType::Bool) return std::nullopt;
+    if (index == graph::kNoValue || is_mask(context.meta(index).dtype)) return std::nullopt;
     const std::optional<Coordinates> of_index =
         broadcast(context.meta(index).sizes, made, {at.begin(), at.begin() + front});
     const std::optional<Element> element = of_index ? context.element(index, *of_index) : std::nullopt;

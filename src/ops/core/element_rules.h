@@ -61,6 +61,11 @@ std::optional<Expr> as_number(const Element& element);
 // `is_zero_or_one`.
 std::optional<sym::Condition> as_truth(const Element& element, bool is_zero_or_one = false);
 
+// Whether an index of this type chooses by its truth values.
+inline bool is_mask(DType dtype) {
+  return dtype == DType::Bool || dtype == DType::UInt8;
+}
+
 namespace elements {
 
 std::optional<Element> zeros(const ElementContext& context, const Coordinates& at);

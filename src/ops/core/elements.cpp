@@ -184,7 +184,7 @@ bool indices_lie_within(const graph::Graph& graph, const graph::Node& node) {
   for (size_t d = 0; d < indices.size(); ++d) {
     if (indices[d] == graph::kNoValue) continue;
     const TensorMeta& index = graph.meta(indices[d]);
-    const std::optional<Element> element = index.dtype == DType::Bool || d >= sizes.size()
+    const std::optional<Element> element = is_mask(index.dtype) || d >= sizes.size()
                                                ? std::nullopt
                                                : element_at(graph, indices[d], coordinates_of(index.sizes));
     const std::optional<Expr> position = element ? as_number(*element) : std::nullopt;

@@ -88,6 +88,36 @@ def test_a_causal_mask_of_other_lengths_and_of_gradients():
             torch.testing.assert_close(tensor.grad, twin.grad)
 
 
+MORE = {
+    "all true": lambda q: torch.ones(4, 1, q.shape[2], q.shape[2], dtype=torch.bool),
+    "causal": lambda q: ones(q).tril().expand(4, 1, -1, -1),
+    "for other heads": lambda q: ones(q).tril().expand(2, 3, -1, -1),
+    "of another dimension": lambda q: ones(q).expand(3, 1, 1, -1, -1),
+    "of more rows": lambda q: torch.ones(5, q.shape[2], dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", MORE)
+@pytest.mark.parametrize("shape", [(1, 1, ROWS, 8), (1, 1, 1, 8)])
+def test_a_mask_that_repeats_the_query_stays(name, dynamic, shape):
+    def function(q):
+        return F.scaled_dot_product_attention(q, q, q, MORE[name](q))
+
+    def outcome(program, q):
+        try:
+            return program(q)
+        except RuntimeError as error:
+            return str(error).splitlines()[0]
+
+    q = torch.randn(shape)
+    expected, found = outcome(function, q), outcome(oxyfuel.compile(function, dynamic=dynamic), q)
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        torch.testing.assert_close(found, expected)
+
+
 def test_a_mask_beside_is_causal_stays():
     def function(q):
         return F.scaled_dot_product_attention(q, q, q, ones(q).tril(1), is_causal=True)
