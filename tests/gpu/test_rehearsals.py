@@ -1,5 +1,8 @@
 """Convolutions that are tried out in the background while the program is compiled: nothing of it shows."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -107,3 +110,14 @@ def test_captures_on_other_threads():
         ends.set()
         thread.join()
     assert not problems
+
+
+def test_gradients_are_rehearsed():
+    """The log tells: nothing else shows it."""
+    program = """
+import torch, oxyfuel
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 4, 3)).cuda()
+oxyfuel.compile(model)(torch.randn(2, 3, 20, 20, device="cuda")).sum().backward()
+"""
+    run = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, OXYFUEL_LOGS="timing"), check=True, capture_output=True, text=True)
+    assert [line.split()[1] for line in run.stderr.splitlines() if line.endswith("convolutions are rehearsed")] == ["2", "2"]

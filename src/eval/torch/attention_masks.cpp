@@ -14,7 +14,7 @@ struct Parameter {
   const char* name;
 };
 
-constexpr Parameter kQuery = {0, "query"}, kKey = {1, "key"}, kMask = {3, "attn_mask"},
+constexpr Parameter kQuery = {0, "query"}, kKey = {1, "key"}, kValue = {2, "value"}, kMask = {3, "attn_mask"},
                     kIsCausal = {5, "is_causal"};
 
 // Null: it is not given.
@@ -38,11 +38,12 @@ std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& ar
   const at::Tensor* const mask = tensor_of(others, kMask);
   const at::Tensor* const query = tensor_of(others, kQuery);
   const at::Tensor* const key = tensor_of(others, kKey);
+  const at::Tensor* const value = tensor_of(others, kValue);
   Ref* const is_causal = argument_of(others, kIsCausal);
   // A mask beside a causal one is an error.
-  if (mask == nullptr || query == nullptr || key == nullptr) return std::nullopt;
+  if (mask == nullptr || query == nullptr || key == nullptr || value == nullptr) return std::nullopt;
   if (is_causal != nullptr && is_causal->get() != Py_False) return std::nullopt;
-  const trace::PlainMask plain = trace::plain_mask(*mask, *query, *key);
+  const trace::PlainMask plain = trace::plain_mask(*mask, *query, *key, *value);
   if (plain.mask && plain.mask->is_same(*mask)) return std::nullopt;
   *argument_of(others, kMask) =
       plain.mask ? Ref::steal(runtime::wrap_tensor(*plain.mask)) : Ref::borrow(Py_None);

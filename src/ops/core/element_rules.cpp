@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "aten/dtype.h"
+#include "ops/core/element_wise.h"
+
 namespace oxy::ops {
 
 namespace {
@@ -9,13 +12,15 @@ namespace {
 using sym::Condition;
 
 // Floating types hold larger ones, but half precision rounds some of them.
-constexpr double kLargestFloat = 256;
+constexpr int64_t kLargestFloat = 256;
+constexpr int64_t kLargestInt32 = (int64_t{1} << 31) - 1;
 
 std::optional<Element> element_of_number(const graph::Argument& argument) {
   if (const bool* flag = std::get_if<bool>(&argument)) return Condition(*flag);
   if (const Expr* integer = std::get_if<Expr>(&argument)) return *integer;
   const double* number = std::get_if<double>(&argument);
-  if (number == nullptr || !(std::abs(*number) <= kLargestFloat) || std::floor(*number) != *number)
+  if (number == nullptr || !(std::abs(*number) <= static_cast<double>(kLargestFloat)) ||
+      std::floor(*number) != *number)
     return std::nullopt;
   return Expr(static_cast<int64_t>(*number));
 }
@@ -53,12 +58,24 @@ std::optional<Element> truth_compared(const Condition& truth, const Expr& number
   return *if_true ? truth : !truth;
 }
 
+// The first two arguments, in the type in which eager computes with them.
+struct Operands {
+  std::optional<Element> first, second;
+  bool are_known() const { return first && second; }
+};
+
+Operands operands_of(const ElementContext& context, const Coordinates& at) {
+  const std::optional<DType> common = context.common_type();
+  if (!common) return {};
+  return {context.operand(0, at, *common), context.operand(1, at, *common)};
+}
+
 std::optional<Element> compared(const ElementContext& context, const Coordinates& at, Compare compare) {
-  const std::optional<Element> a = context.operand(0, at), b = context.operand(1, at);
-  if (!a || !b) return std::nullopt;
-  const std::optional<Expr> left = as_number(*a), right = as_number(*b);
+  const Operands operands = operands_of(context, at);
+  if (!operands.are_known()) return std::nullopt;
+  const std::optional<Expr> left = as_number(*operands.first), right = as_number(*operands.second);
   if (left && right) return compare(*left, *right);
-  return right ? truth_compared(std::get<Condition>(*a), *right, compare) : std::nullopt;
+  return right ? truth_compared(std::get<Condition>(*operands.first), *right, compare) : std::nullopt;
 }
 
 // Whether its second argument is added once.
@@ -66,17 +83,30 @@ bool is_plain_sum(const ElementContext& context) {
   return context.integer(2) == Expr(1);
 }
 
-// Where the result is no truth value, bits are combined: of 0 and 1 as truth values are.
+// Of logical operators, which take numbers as well.
 std::optional<Condition> truth_operand(const ElementContext& context, size_t place, const Coordinates& at) {
-  const std::optional<Element> element = context.operand(place, at);
-  return element ? as_truth(*element, context.result().dtype != DType::Bool) : std::nullopt;
+  const TensorMeta* const tensor = context.tensor(place);
+  const std::optional<Element> element =
+      tensor == nullptr ? std::nullopt : context.operand(place, at, tensor->dtype);
+  return element ? as_truth(*element) : std::nullopt;
 }
 
-// One part decides alone, if it has the value that decides.
+// One part decides alone, if it has the value that decides. Where the result is no truth value, bits are
+// combined: of 0 and 1 as truth values are, but other bits are not known, so that only a 0 decides alone.
 std::optional<Element> combined(const ElementContext& context, const Coordinates& at, bool decides) {
-  const std::optional<Condition> a = truth_operand(context, 0, at), b = truth_operand(context, 1, at);
-  for (const std::optional<Condition>& part : {a, b})
-    if (part && part->constant() == decides) return Condition(decides);
+  std::optional<Condition> a, b;
+  const bool are_truth_values = context.result().dtype == DType::Bool;
+  if (are_truth_values) {
+    a = truth_operand(context, 0, at);
+    b = truth_operand(context, 1, at);
+  } else {
+    const Operands operands = operands_of(context, at);
+    if (operands.first) a = as_truth(*operands.first, true);
+    if (operands.second) b = as_truth(*operands.second, true);
+  }
+  if (are_truth_values || !decides)
+    for (const std::optional<Condition>& part : {a, b})
+      if (part && part->constant() == decides) return Condition(decides);
   if (!a || !b) return std::nullopt;
   return decides ? Condition::any({*a, *b}) : Condition::all({*a, *b});
 }
@@ -98,6 +128,23 @@ bool lies_within(const Expr& position, const Expr& size) {
 
 }  // namespace
 
+std::optional<Element> held(DType dtype, const Element& element) {
+  if (is_complex(dtype)) return std::nullopt;
+  if (dtype == DType::Bool) {
+    const std::optional<Condition> truth = as_truth(element);
+    return truth ? std::optional<Element>(*truth) : std::nullopt;
+  }
+  if (std::holds_alternative<Condition>(element)) return element;
+  const sym::Range range = std::get<Expr>(element).range();
+  const auto lies_in = [&](int64_t low, int64_t high) {
+    return (low <= range.low && range.high <= high) ? std::optional(element) : std::nullopt;
+  };
+  if (is_floating(dtype))
+    return range.low == range.high ? lies_in(-kLargestFloat, kLargestFloat) : std::nullopt;
+  if (dtype == DType::Int32) return lies_in(-kLargestInt32, kLargestInt32);
+  return dtype == DType::Int64 ? lies_in(sym::kMinInt + 1, sym::kMaxInt - 1) : lies_in(0, 127);
+}
+
 std::optional<Expr> as_number(const Element& element) {
   if (const Expr* number = std::get_if<Expr>(&element)) return *number;
   const std::optional<bool> known = std::get<Condition>(element).constant();
@@ -116,11 +163,31 @@ const TensorMeta* ElementContext::tensor(size_t place) const {
   return ref == nullptr ? nullptr : &meta(ref->id);
 }
 
-std::optional<Element> ElementContext::operand(size_t place, const Coordinates& at) const {
+std::optional<Element> ElementContext::operand(size_t place, const Coordinates& at, DType dtype) const {
   const TensorMeta* const operand = tensor(place);
-  if (operand == nullptr) return element_of_number(argument(place));
+  if (operand == nullptr) {
+    const std::optional<Element> number = element_of_number(argument(place));
+    return number ? held(dtype, *number) : std::nullopt;
+  }
   const std::optional<Coordinates> own = broadcast(operand->sizes, result().sizes, at);
-  return own ? of_argument(place, *own) : std::nullopt;
+  const std::optional<Element> element = own ? of_argument(place, *own) : std::nullopt;
+  return element ? held(dtype, *element) : std::nullopt;
+}
+
+std::optional<DType> ElementContext::common_type() const {
+  Promotion promotion(DType::Float32);
+  bool has_fraction = false, has_floating_tensor = false;
+  for (const size_t place : {0, 1}) {
+    if (const TensorMeta* const operand = tensor(place)) {
+      promotion.add_tensor(*operand);
+      has_floating_tensor = has_floating_tensor || is_floating(operand->dtype);
+    } else {
+      promotion.add_number(argument(place));
+      has_fraction = has_fraction || std::holds_alternative<double>(argument(place));
+    }
+  }
+  // Whole numbers and a fraction have PyTorch's default type.
+  return has_fraction && !has_floating_tensor ? std::nullopt : std::optional(promotion.result());
 }
 
 std::optional<Element> ElementContext::of_argument(size_t place, const Coordinates& at) const {
@@ -177,16 +244,16 @@ std::optional<Element> count_from(const ElementContext& context, const Coordinat
 }
 
 std::optional<Element> sum(const ElementContext& context, const Coordinates& at) {
-  const std::optional<Element> a = context.operand(0, at), b = context.operand(1, at);
-  if (!a || !b || !is_plain_sum(context)) return std::nullopt;
-  const std::optional<Expr> left = as_number(*a), right = as_number(*b);
+  const Operands operands = operands_of(context, at);
+  if (!operands.are_known() || !is_plain_sum(context)) return std::nullopt;
+  const std::optional<Expr> left = as_number(*operands.first), right = as_number(*operands.second);
   return left && right ? std::optional<Element>(*left + *right) : std::nullopt;
 }
 
 std::optional<Element> difference(const ElementContext& context, const Coordinates& at) {
-  const std::optional<Element> a = context.operand(0, at), b = context.operand(1, at);
-  if (!a || !b || !is_plain_sum(context)) return std::nullopt;
-  const std::optional<Expr> left = as_number(*a), right = as_number(*b);
+  const Operands operands = operands_of(context, at);
+  if (!operands.are_known() || !is_plain_sum(context)) return std::nullopt;
+  const std::optional<Expr> left = as_number(*operands.first), right = as_number(*operands.second);
   return left && right ? std::optional<Element>(*left - *right) : std::nullopt;
 }
 
@@ -229,9 +296,9 @@ std::optional<Element> negation(const ElementContext& context, const Coordinates
 }
 
 std::optional<Element> chosen(const ElementContext& context, const Coordinates& at) {
-  const std::optional<Element> a = context.operand(1, at), b = context.operand(2, at);
-  const std::optional<Element> decisive = context.operand(0, at);
-  const std::optional<Condition> condition = decisive ? as_truth(*decisive) : std::nullopt;
+  const DType dtype = context.result().dtype;
+  const std::optional<Element> a = context.operand(1, at, dtype), b = context.operand(2, at, dtype);
+  const std::optional<Condition> condition = truth_operand(context, 0, at);
   if (condition && condition->constant()) return *condition->constant() ? a : b;
   if (!a || !b) return std::nullopt;
   if (*a == *b) return a;

@@ -15,7 +15,8 @@ namespace oxy::ops {
 // One for each dimension of a tensor, 0 <= coordinate < size.
 using Coordinates = std::vector<Expr>;
 
-// A whole number, or a truth value. A number type may hold truth values, as 0 and 1.
+// A whole number, or a truth value of few relations. A number type may hold truth values, as
+// 0 and 1.
 using Element = std::variant<Expr, sym::Condition>;
 
 // The call of an operator for whose first result a rule is asked.
@@ -36,8 +37,10 @@ class ElementContext {
   std::optional<Element> element(graph::ValueId value, const Coordinates& at) const {
     return element_(value, at);
   }
-  // Of an argument that is a number, or a tensor that is broadcast to the result.
-  std::optional<Element> operand(size_t place, const Coordinates& at) const;
+  // Of an argument that is a number, or a tensor that is broadcast to the result, in this type.
+  std::optional<Element> operand(size_t place, const Coordinates& at, DType dtype) const;
+  // The type in which eager computes with the first two arguments; nothing where a setting decides.
+  std::optional<DType> common_type() const;
   // Of an argument that is a tensor with as many dimensions as there are coordinates.
   std::optional<Element> of_argument(size_t place, const Coordinates& at) const;
   std::optional<Expr> integer(size_t place) const;      // nothing: it is none
@@ -54,6 +57,9 @@ class ElementContext {
 
 // The element of the first result at these coordinates; nothing where it is not known.
 using ElementRule = std::optional<Element> (*)(const ElementContext& context, const Coordinates& at);
+
+// The element as this type holds it. Nothing where the type may round it or turn it round.
+std::optional<Element> held(DType dtype, const Element& element);
 
 // As a number; nothing for a truth value that is not known.
 std::optional<Expr> as_number(const Element& element);

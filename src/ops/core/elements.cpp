@@ -9,10 +9,10 @@ namespace oxy::ops {
 
 namespace {
 
-constexpr int kMostSteps = 256;                         // of all ways from a value to what it is computed of
+constexpr size_t kMostRelations = 16;  // of an element: what is made of it is not larger than a few of them
+constexpr int kMostSteps = 256;        // of all ways from a value to what it is computed of
 constexpr int64_t kFirstCoordinate = int64_t{1} << 50;  // symbols and loops have smaller ids
 constexpr int64_t kFirstOfRules = kFirstCoordinate + 64;
-constexpr int64_t kMostOfInt32 = (int64_t{1} << 31) - 1;
 constexpr int64_t kMostElements = int64_t{1} << 48;  // of a dimension: no memory holds more
 
 Expr coordinate(const Expr& size, int64_t id) {
@@ -101,6 +101,17 @@ std::optional<Coordinates> source_of(const OperatorSchema& op, const Traits& tra
   return located({from.sizes, from.strides}, {to.sizes, to.strides}, graph::offset_between(from, to), at);
 }
 
+size_t relations_of(const sym::Condition& condition) {
+  size_t count = condition.kind() == sym::ConditionKind::Relation ? 1 : 0;
+  for (const sym::Condition& part : condition.parts()) count += relations_of(part);
+  return count;
+}
+
+size_t relations_of(const Element& element) {
+  const auto* condition = std::get_if<sym::Condition>(&element);
+  return condition == nullptr ? 0 : relations_of(*condition);
+}
+
 class Search {
  public:
   Search(const graph::Graph& graph, std::unordered_set<graph::ValueId>* read) : graph_(graph), read_(read) {}
@@ -113,7 +124,8 @@ class Search {
     const OperatorEntry& entry = entry_of(*node.op);
     const std::optional<Element> element =
         entry.element != nullptr ? by_rule(node, entry.element, value, at) : moved(node, entry, value, at);
-    return element ? held(graph_.meta(value).dtype, *element) : std::nullopt;
+    if (!element || relations_of(*element) > kMostRelations) return std::nullopt;
+    return held(graph_.meta(value).dtype, *element);
   }
 
  private:
@@ -134,23 +146,6 @@ class Search {
     const std::optional<Coordinates> source =
         source_of(*node.op, entry.traits, graph_.meta(ref->id), graph_.meta(value), at);
     return source ? of(ref->id, *source) : std::nullopt;
-  }
-
-  // The element as the type holds it. Nothing where the type may round it or turn it round.
-  static std::optional<Element> held(DType dtype, const Element& element) {
-    if (is_complex(dtype)) return std::nullopt;
-    if (dtype == DType::Bool) {
-      const std::optional<sym::Condition> truth = as_truth(element);
-      return truth ? std::optional<Element>(*truth) : std::nullopt;
-    }
-    if (std::holds_alternative<sym::Condition>(element)) return element;
-    const sym::Range range = std::get<Expr>(element).range();
-    const auto lies_in = [&](int64_t low, int64_t high) {
-      return (low <= range.low && range.high <= high) ? std::optional(element) : std::nullopt;
-    };
-    if (is_floating(dtype)) return range.low == range.high ? lies_in(-256, 256) : std::nullopt;
-    if (dtype == DType::Int32) return lies_in(-kMostOfInt32, kMostOfInt32);
-    return dtype == DType::Int64 ? lies_in(sym::kMinInt + 1, sym::kMaxInt - 1) : lies_in(0, 127);
   }
 
   const graph::Graph& graph_;

@@ -103,6 +103,7 @@ std::optional<Rehearsal> rehearsal_of(const graph::Graph& graph, const graph::No
     result.arguments.push_back(*std::move(argument));
   }
   for (const graph::ValueId output : node.outputs) {
+    if (output == graph::kNoValue) continue;  // a gradient that nobody wants
     const std::optional<TensorSpec> spec = spec_of(graph.meta(output));
     if (!spec) return std::nullopt;
     bytes += bytes_of(*spec);
@@ -183,6 +184,7 @@ void Rehearsals::begin(const graph::Graph& graph, c10::DeviceIndex index) {
     if (begun_.insert(name_of(*rehearsal)).second) queue->waiting.push_back(*std::move(rehearsal));
   }
   if (queue->waiting.empty()) return;
+  log(Channel::Timing, "{} convolutions are rehearsed", queue->waiting.size());
   for (const background::Lane lane : {background::Lane::Libraries, background::Lane::MoreLibraries})
     background::submit([&driver = driver_, device, queue] { perform_all(driver, device, *queue); }, lane);
 }

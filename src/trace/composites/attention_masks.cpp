@@ -27,12 +27,17 @@ std::optional<sym::Condition> element_of(const Session& session, const at::Tenso
   return element && !is_written(graph, read) ? ops::as_truth(*element) : std::nullopt;
 }
 
-// Whether attention has the same result without the mask, if that hides nothing: a mask may repeat others.
-bool adds_no_dimensions(const TensorMeta& mask, const TensorMeta& query, const TensorMeta& key) {
-  const size_t rank = query.sizes.size();
-  if (rank < 2 || key.sizes.size() < 2 || mask.sizes.size() > rank) return false;
+// Whether attention has the same result without the mask, if that hides nothing: a mask may repeat others,
+// and eager refuses some sizes.
+bool adds_no_dimensions(const TensorMeta& mask, const TensorMeta& query, const TensorMeta& key,
+                        const TensorMeta& value) {
+  const size_t rank = query.sizes.size(), of_key = key.sizes.size(), of_value = value.sizes.size();
+  if (rank < 2 || of_key < 2 || of_value < 2 || mask.sizes.size() < 2 || mask.sizes.size() > rank)
+    return false;
+  // Kernels without a mask do not look.
+  if (!(key.sizes[of_key - 2] == value.sizes[of_value - 2])) return false;
   std::vector<Expr> scores = query.sizes;
-  scores.back() = key.sizes[key.sizes.size() - 2];
+  scores.back() = key.sizes[of_key - 2];
   const size_t more = rank - mask.sizes.size();
   for (size_t d = 0; d < mask.sizes.size(); ++d)
     if (mask.sizes[d] != Expr(1) && !(mask.sizes[d] == scores[more + d])) return false;
@@ -42,19 +47,21 @@ bool adds_no_dimensions(const TensorMeta& mask, const TensorMeta& query, const T
 // Whether there is an element for each pair of rows.
 bool is_of_all_rows(const TensorMeta& mask, const TensorMeta& query, const TensorMeta& key) {
   const size_t rank = mask.sizes.size();
-  return rank >= 2 && mask.sizes[rank - 2] == query.sizes[query.sizes.size() - 2] &&
+  return mask.sizes[rank - 2] == query.sizes[query.sizes.size() - 2] &&
          mask.sizes[rank - 1] == key.sizes[key.sizes.size() - 2];
 }
 
 }  // namespace
 
-PlainMask plain_mask(const at::Tensor& mask, const at::Tensor& query, const at::Tensor& key) {
+PlainMask plain_mask(const at::Tensor& mask, const at::Tensor& query, const at::Tensor& key,
+                     const at::Tensor& value) {
   const Session* const session = current_session();
   const TensorMeta* const meta = session == nullptr ? nullptr : meta_of(*session, mask);
   if (meta == nullptr || mask.dim() == 0) return {mask};
-  const TensorMeta *const rows = meta_of(*session, query), *const columns = meta_of(*session, key);
-  if (meta->dtype == DType::Bool && rows != nullptr && columns != nullptr &&
-      adds_no_dimensions(*meta, *rows, *columns)) {
+  const TensorMeta *const rows = meta_of(*session, query), *const columns = meta_of(*session, key),
+                          *const values = meta_of(*session, value);
+  if (meta->dtype == DType::Bool && rows != nullptr && columns != nullptr && values != nullptr &&
+      adds_no_dimensions(*meta, *rows, *columns, *values)) {
     const ops::Coordinates at = ops::coordinates_of(meta->sizes);
     if (const std::optional<sym::Condition> element = element_of(*session, mask, at)) {
       if (element->constant() == true) return {};

@@ -109,9 +109,9 @@ bool is_of_one_float(std::span<const c10::IValue> call) {
 }
 
 // Whether a device's kernel takes the types of a call that the host's kernel takes: of operators that work on
-// each element by itself, or move elements, whatever they are; else of tensors of one floating point type
-// beside indices and masks. (The host also multiplies matrices of integers, and normalises what has another
-// type than its statistics.)
+// each element by itself, or move elements, whatever usual types they are; else of tensors of one floating
+// type beside indices and masks. (The host also multiplies matrices of integers, and normalises what has
+// another type than its statistics.)
 bool host_can_answer(const OperatorInfo& info, std::span<const c10::IValue> call) {
   const ops::Traits& traits = ops::traits_of(*info.schema);
   const bool takes_all = traits.counting != ops::Counting::None || traits.is_cheap ||
@@ -123,8 +123,11 @@ bool host_can_answer(const OperatorInfo& info, std::span<const c10::IValue> call
     if (!tensor.defined()) return true;
     is_on_device = is_on_device || !runtime::is_on_host(tensor);
     const c10::ScalarType own = tensor.scalar_type();
-    if (takes_all || own == at::kLong || own == at::kBool) return true;
-    if (!at::isFloatingType(own) || c10::elementSize(own) < 2 || type.value_or(own) != own) return false;
+    if (own == at::kLong || own == at::kBool) return true;
+    const bool is_short = at::isFloatingType(own) && c10::elementSize(own) < 2;
+    if (is_short || own == at::kComplexHalf || at::isBarebonesUnsignedType(own)) return false;
+    if (takes_all) return true;
+    if (!at::isFloatingType(own) || type.value_or(own) != own) return false;
     type = own;
     return true;
   };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/core/registry.h"
+
 namespace oxy::trace {
 
 namespace {
@@ -18,7 +20,9 @@ class Search {
     const graph::NodeId producer = graph_.values[value].node;
     if (producer == graph::kNoNode) return false;
     const graph::Node& node = graph_.nodes[producer];
-    if (std::ranges::none_of(node.op->returns, [](const auto& r) { return r.alias_set >= 0; })) return false;
+    const bool is_view =
+        std::ranges::any_of(node.op->returns, [](const auto& r) { return r.alias_set >= 0; });
+    if (!is_view && !ops::traits_of(*node.op).shares_memory) return false;
     bool shares = false;
     graph::for_each_input(node, [&](graph::ValueId input) { shares = shares || shares_memory(input); });
     return shares;

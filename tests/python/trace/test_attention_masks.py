@@ -118,6 +118,85 @@ def test_a_mask_that_repeats_the_query_stays(name, dynamic, shape):
         torch.testing.assert_close(found, expected)
 
 
+# Eager converts both sides to one type before it compares, adds or combines them.
+TYPES = {
+    "a negative number and bytes": lambda n, x: torch.full((n, n), 5, dtype=torch.uint8) >= -1,
+    "a large number and bytes": lambda n, x: torch.full((n, n), 100, dtype=torch.uint8) < 256,
+    "a large number and signed bytes": lambda n, x: torch.full((n, n), 100, dtype=torch.int8) < 300,
+    "a large number and short integers": lambda n, x: torch.full((n, n), 100, dtype=torch.int16) < 65536 + 50,
+    "a large number and integers": lambda n, x: torch.full((n, n), 100, dtype=torch.int32) < 2**32 + 50,
+    "a negative tensor and bytes": lambda n, x: torch.full((n, n), 5, dtype=torch.uint8) >= torch.full((), -1),
+    "a triangle of bytes": lambda n, x: torch.ones(n, n, dtype=torch.uint8).tril() > -1,
+    "integers and halves": lambda n, x: (torch.arange(257, 257 + n) > torch.full((n,), 256, dtype=torch.bfloat16)).expand(n, n),
+    "a difference of halves": lambda n, x: (torch.full((n, n), 401) - torch.full((n, n), 200, dtype=torch.bfloat16)) > 200,
+    "a fraction": lambda n, x: (torch.arange(n) > 0.5).expand(n, n),
+    "bits of data": lambda n, x: (torch.ones(n, n, dtype=torch.int64) | x) == 1,
+    "no bits of data": lambda n, x: (torch.zeros(n, n, dtype=torch.int64) & x) == 0,
+    "truth values and data": lambda n, x: (torch.ones(n, n, dtype=torch.bool) | x) == 1,
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", TYPES)
+def test_types(name, dynamic):
+    def function(q, x):
+        return F.scaled_dot_product_attention(q, q, q, TYPES[name](q.shape[2], x) | (torch.eye(q.shape[2]) == 1))
+
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for rows in (ROWS, ROWS + 3):
+        q, x = torch.randn(2, 3, rows, 8), torch.arange(rows) % 4 + 1
+        torch.testing.assert_close(compiled(q, x), function(q, x))
+
+
+def test_conditions_within_conditions_take_no_time():
+    def function(q):
+        r = rows(q)
+        m = r >= 1
+        for k in range(40):
+            m = torch.where(m, r >= k - 3, r < k + 3)
+        return F.scaled_dot_product_attention(q, q, q, m.expand(q.shape[2], q.shape[2]))
+
+    q = torch.randn(2, 3, ROWS, 8)
+    torch.testing.assert_close(oxyfuel.compile(function)(q), function(q))
+
+
+REFUSED = {
+    "a mask of one dimension": lambda q: F.scaled_dot_product_attention(q, q, q, torch.ones(ROWS, dtype=torch.bool)),
+    "fewer values than keys": lambda q: F.scaled_dot_product_attention(q, q, q[:, :, 2:], ones(q)),
+    "fewer values than keys, causal": lambda q: F.scaled_dot_product_attention(q, q, q[:, :, 2:], ones(q).tril()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_eager_refuses(name):
+    q = torch.randn(2, 3, ROWS, 8)
+    with pytest.raises(Exception) as eager:  # noqa: PT011
+        REFUSED[name](q)
+    with pytest.raises(type(eager.value)) as ours:
+        oxyfuel.compile(REFUSED[name])(q)
+    assert str(ours.value).splitlines()[0] == str(eager.value).splitlines()[0]
+
+
+UNREAD = {
+    "bits": lambda t, x: (t[torch.ones(3, dtype=torch.int64) | x], t + 1)[1],
+    "bytes": lambda t, x: (t[torch.where(torch.full((3,), 5, dtype=torch.uint8) >= -1, 1, 100)], t + 1)[1],
+    "from the end": lambda t, x: (t[torch.arange(3) - 5], t + 1)[1],
+    "right ones": lambda t, x: (t[torch.arange(3) - 4], t + 1)[1],
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_an_index_that_nobody_reads(name):
+    def outcome(program):
+        try:
+            return program(torch.arange(4.0), torch.tensor([0, 1000000, 0]))
+        except IndexError as error:
+            return str(error)
+
+    expected, found = outcome(UNREAD[name]), outcome(oxyfuel.compile(UNREAD[name]))
+    assert found == expected if isinstance(expected, str) else torch.equal(found, expected)
+
+
 def test_a_mask_beside_is_causal_stays():
     def function(q):
         return F.scaled_dot_product_attention(q, q, q, ones(q).tril(1), is_causal=True)
