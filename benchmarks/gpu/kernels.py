@@ -61,7 +61,7 @@ def eager_function(graph):
             arguments = re.sub(r"memory_format=channels", r"memory_format=torch.channels", arguments)
             overload = match[2] if "." in match[2] else match[2] + ".default"
             lines.append(f"    {results} = torch.ops.aten.{overload}({arguments})")
-    names = {"torch": torch}
+    names = {"torch": torch, "cpu": "cuda" if torch.cuda.is_available() else "cpu"}  # what graphs call the device
     exec("\n".join(lines), names)
     return names["program"]
 

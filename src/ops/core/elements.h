@@ -9,8 +9,8 @@
 
 namespace oxy::ops {
 
-// A variable for each dimension of those sizes; 0 for a dimension of one element. They are no symbols: they
-// mean something to `element_at` alone.
+// A variable for each dimension of those sizes; 0 for a dimension of one element. They are no symbols of the
+// graph: only answers of `element_at` have them.
 Coordinates coordinates_of(const std::vector<Expr>& sizes);
 
 // Nothing where it is not known. `read`: receives the values that it follows from. In a graph that is not

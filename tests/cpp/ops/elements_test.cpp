@@ -101,7 +101,7 @@ TEST_CASE("elements: what may fail for a size, a rounding or an input is not kno
   CHECK_FALSE(is_true(arange("257, 300", "bfloat16") + "  %3 : bool[s0] = aten::gt.Scalar(%2, 256)", "%3"));
   // Just below 1, which is 1 as a float32.
   CHECK_FALSE(is_true(arange("1, s0 + 2") + "  %3 : bool[s0] = aten::gt.Scalar(%2, 0.99999999999)", "%3"));
-  // 300 wraps around in eight bits.
+  // Large ones wrap around in eight bits.
   CHECK_FALSE(is_true(arange("0, s0", "int8") + "  %3 : bool[s0] = aten::ge.Scalar(%2, 0)", "%3"));
   CHECK_FALSE(is_true("  %2 : bool[s0] = aten::ge.Scalar(%0, -inf)", "%2"));  // NaN
   CHECK_FALSE(is_true("  %2 : bool[s0] = aten::ge.Scalar(%1, 0)", "%2"));
