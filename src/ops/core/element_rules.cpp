@@ -297,7 +297,7 @@ std::optional<Element> negation(const ElementContext& context, const Coordinates
 
 std::optional<Element> chosen(const ElementContext& context, const Coordinates& at) {
   const DType dtype = context.result().dtype;
-  const std::optional<Element> a = context.operand(1, at, dtype), b = context.operand(2, at, dtype);
+  std::optional<Element> a = context.operand(1, at, dtype), b = context.operand(2, at, dtype);
   const std::optional<Condition> condition = truth_operand(context, 0, at);
   if (condition && condition->constant()) return *condition->constant() ? a : b;
   if (!a || !b) return std::nullopt;
