@@ -63,6 +63,10 @@ Metas addmm(const ShapeContext& context) {
   return {with_addend(context, context.tensor(0), product_of(context, context.tensor(1), context.tensor(2)))};
 }
 
+Metas residual_product(const ShapeContext& context) {
+  return {product_of(context, context.tensor(2), context.tensor(3))};
+}
+
 Metas baddbmm(const ShapeContext& context) {
   return {with_addend(context, context.tensor(0),
                       batched_product_of(context, context.tensor(1), context.tensor(2)))};

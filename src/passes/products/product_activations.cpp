@@ -1,18 +1,12 @@
 #include "passes/products/product_activations.h"
 
 #include "aten/operators.h"
+#include "passes/products/row_bias.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/weights/epilogue.h"
 
 namespace oxy::passes {
 namespace {
-
-// PyTorch hands the library a bias that is a contiguous row, and no factors.
-bool has_row_as_bias(const Graph& graph, const Node& node) {
-  const TensorMeta& bias = graph.meta(tensor_argument(node, 0));
-  return bias.rank() == 1 && is_contiguous(bias) && bias.dtype == graph.meta(node.outputs.front()).dtype &&
-         number_argument(node, 3) == 1.0 && number_argument(node, 4) == 1.0;
-}
 
 ValueId emit_product(Rewriter& rewriter, const EpilogueMatch& match) {
   const Graph& source = rewriter.source();

@@ -1,0 +1,13 @@
+// Products to which a matrix is added before they are stored.
+#pragma once
+
+#include "runtime/device/call_site.h"
+
+namespace oxy::runtime {
+
+// oxyfuel::residual_product(residual [m, n], bias [n] or None, mat1 [m, k], mat2 [k, n]) of half precision,
+// by cuBLASLt. PyTorch's operators compute those that it does not take: other layouts, addresses or sizes.
+// Empty where the library is not there.
+Invoke prepare_residual_product(const CallSite& site);
+
+}  // namespace oxy::runtime
