@@ -1,5 +1,10 @@
 """Products that add a residual before they are stored, by cuBLASLt: right for all layouts, and taken where the sum is read twice."""
 
+import os
+import subprocess
+import sys
+import threading
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -50,6 +55,9 @@ PROGRAMS = {
     "the residual twice": (lambda h, x, w: with_norm((h + x @ w) + h), lambda: (tensor(48, 32), tensor(48, 64), tensor(64, 32))),
     "the product of the sum": (lambda h, x, w: with_norm(h + h @ w), lambda: (tensor(48, 32), tensor(1), tensor(32, 32))),
     "two products": (lambda h, x, w: with_norm(h @ w + x @ w), lambda: (tensor(48, 64), tensor(48, 64), tensor(64, 32))),
+    "two square products": (lambda h, x, w: with_norm(h @ w + x @ w), lambda: (tensor(32, 32), tensor(32, 32), tensor(32, 32))),
+    "a bias of one element": (lambda h, x, w, b: with_norm(h + torch.addmm(b, x, w)), lambda: (tensor(48, 32), tensor(48, 64), tensor(64, 32), tensor(1))),
+    "on the host, beside the device": (lambda h, x, w, g: (*with_norm(h + x @ w), g + 1), lambda: (tensor(48, 32).cpu(), tensor(48, 64).cpu(), tensor(64, 32).cpu(), tensor(4))),
     "a row": (lambda h, x, w: with_norm(h + x @ w), lambda: (tensor(1, 32), tensor(1, 64), tensor(64, 32))),
 }
 
@@ -58,6 +66,33 @@ PROGRAMS = {
 def test_layouts(name):
     program, make = PROGRAMS[name]
     check(program, *make())
+
+
+def taken(program, *settings):
+    """What the log of a process of its own says."""
+    text = "import torch, oxyfuel\nimport torch.nn.functional as F\n" + "\n".join(settings) + """
+def tensor(*sizes):
+    return torch.randn(sizes, device="cuda", dtype=torch.bfloat16)
+def with_norm(s):
+    return s, F.layer_norm(s, s.shape[-1:])
+h, x, w, b, c = tensor(48, 32), tensor(48, 64), tensor(64, 32), tensor(32), tensor(32, 64)
+with torch.no_grad():
+    f = oxyfuel.compile(lambda h, x, w, b, c: with_norm(PROGRAM))
+    f(h, x, w, b, c), f(h, x, w, b, c)
+""".replace("PROGRAM", program)
+    run = subprocess.run([sys.executable, "-c", text], env=dict(os.environ, OXYFUEL_LOGS="timing"), check=True, capture_output=True, text=True)
+    return [" ".join(line.split()[1:]) for line in run.stderr.splitlines() if "with a residual" in line]
+
+
+@pytest.mark.parametrize("program", ["h + x @ w", "h + F.linear(x, c, b)", "torch.addmm(b, x, w) + h", "h + x @ c.t()", "h + x[:, 32:] @ c[:, 32:].t()"])
+def test_the_library_takes(program):
+    inner = 32 if ":" in program else 64
+    assert taken(program) == [f"cuBLASLt computes 48 x {inner} x 32 with a residual"]
+
+
+@pytest.mark.parametrize("setting", ["torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False", ""])
+def test_settings_of_products(setting):
+    assert len(taken("h + x @ w", setting)) == (0 if setting else 1)
 
 
 def test_a_sum_that_one_kernel_reads_is_left_alone():
@@ -114,8 +149,6 @@ def test_gradients(bias):
 
 
 def test_streams_and_threads():
-    import threading
-
     weight = tensor(64, 64)
     compiled = oxyfuel.compile(lambda h, x: with_norm(h + x @ weight))
     problems = []

@@ -1,5 +1,7 @@
 #include "passes/products/product_residuals.h"
 
+#include <utility>
+
 #include "aten/operators.h"
 #include "passes/products/row_bias.h"
 #include "passes/rewriting/rewrite.h"
@@ -12,10 +14,27 @@ bool is_plain_product(const Graph& graph, const Node& node) {
   return node.op == op::mm() || (node.op == op::addmm() && has_row_as_bias(graph, node));
 }
 
+// How many nodes and outputs read each value.
+IdVector<ValueId, int32_t> reader_counts(const Graph& graph) {
+  IdVector<ValueId, int32_t> counts(graph.values.size(), 0);
+  IdVector<ValueId, NodeId> last(graph.values.size(), graph::kNoNode);
+  for (const NodeId id : graph.nodes.ids())
+    graph::for_each_input(graph.nodes[id], [&](ValueId input) {
+      if (std::exchange(last[input], id) != id) ++counts[input];
+    });
+  for (const graph::Output& output : graph.outputs) ++counts[output.value];
+  for (const graph::Mutation& mutation : graph.mutations) ++counts[mutation.value];
+  return counts;
+}
+
 ValueId emit_product(Rewriter& rewriter, const EpilogueMatch& match) {
   const Graph& source = rewriter.source();
   const Node& node = source.nodes[match.node];
   const Node renamed = rewriter.renamed(node);
+  if (match.epilogue.absorbed.empty()) {  // another product has the sum
+    rewriter.keep(renamed);
+    return rewriter.map(node.outputs.front());
+  }
   const Site site{rewriter.graph(), source, renamed, node};
   const auto viewed = [&](ValueId value, const TensorMeta& meta, const TensorMeta& wanted) {
     return meta.sizes == wanted.sizes ? value
@@ -37,14 +56,14 @@ ValueId emit_product(Rewriter& rewriter, const EpilogueMatch& match) {
 Graph add_residuals_to_products(const Graph& source, const ProductAddsResidual& adds) {
   if (!adds) return source;
   const auto readers = only_readers(source);
-  const auto counts = use_counts(source);
+  const auto counts = reader_counts(source);
   std::vector<EpilogueMatch> matches;
   for (const NodeId id : source.nodes.ids()) {
     const Node& node = source.nodes[id];
     if (!is_plain_product(source, node)) continue;
     const ValueId product = node.outputs.front();
     const TensorMeta& meta = source.meta(product);
-    if (!is_contiguous(meta) || !adds(meta.dtype)) continue;
+    if (!is_contiguous(meta) || !adds(meta.dtype, meta.device)) continue;
     EpilogueMatch match{id, match_epilogue(source, product, readers, true,
                                            [](std::string_view activation, bool with_residual) {
                                              return with_residual && activation == "none";

@@ -1,5 +1,6 @@
 #include "runtime/cuda/residual_product.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
@@ -13,7 +14,9 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 
+#include "base/log.h"
 #include "runtime/cuda/cublas_lt.h"
 #include "runtime/values/tensors.h"
 
@@ -22,6 +25,7 @@ namespace oxy::runtime {
 namespace {
 
 constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;  // bytes, as PyTorch's for these products
+constexpr size_t kMostKnown = 4096;                      // choices
 constexpr uint32_t kAlignment = 16;                      // bytes
 
 // A matrix as the library sees it: columns that lie side by side. Matrices of PyTorch's are rows, so that the
@@ -39,6 +43,22 @@ struct Problem {
   bool has_bias = false;
   friend auto operator<=>(const Problem&, const Problem&) = default;
 };
+
+// Whether PyTorch's settings for products are the usual ones. Others are left to PyTorch's operators.
+template <class Option>
+bool is_usual(Option reduction) {
+  if constexpr (std::is_same_v<Option, bool>)
+    return reduction;
+  else
+    return reduction == Option::AllowReducedPrecisionWithSplitK;
+}
+
+bool has_usual_settings(c10::ScalarType dtype) {
+  const at::Context& context = at::globalContext();
+  return !context.deterministicAlgorithms() &&
+         (dtype == c10::ScalarType::Half ? is_usual(context.allowFP16ReductionCuBLAS())
+                                         : is_usual(context.allowBF16ReductionCuBLAS()));
+}
 
 // Nothing: neither rows nor columns lie side by side.
 std::optional<Columns> columns_of(const at::Tensor& matrix) {
@@ -62,6 +82,12 @@ struct Operands {
 std::optional<Problem> problem_of(const Operands& operands, const at::Tensor& result) {
   const std::optional<Columns> weight = columns_of(operands.mat2), rows = columns_of(operands.mat1),
                                residual = columns_of(operands.residual), stored = columns_of(result);
+  const auto lies_there = [&](const at::Tensor& tensor) {
+    return tensor.is_cuda() && tensor.device() == result.device();
+  };
+  if (!lies_there(operands.residual) || !lies_there(operands.mat1) || !lies_there(operands.mat2) ||
+      (operands.bias != nullptr && (!lies_there(*operands.bias) || operands.bias->numel() != result.size(1))))
+    return std::nullopt;
   const bool are_matrices = weight && rows && residual && stored && !residual->is_transposed &&
                             !stored->is_transposed && operands.mat1.numel() > 0 && operands.mat2.numel() > 0;
   const bool are_aligned = is_aligned(operands.residual) && is_aligned(operands.mat1) &&
@@ -128,7 +154,10 @@ CublasLt::Handle library_of(const CublasLt& lt, c10::DeviceIndex device) {
   static std::map<c10::DeviceIndex, CublasLt::Handle> known;
   const std::scoped_lock lock(mutex);
   const auto [entry, is_new] = known.try_emplace(device, nullptr);
-  if (is_new && lt.create(&entry->second) != 0) entry->second = nullptr;
+  if (is_new && lt.create(&entry->second) != 0) {  // out of memory: another time
+    known.erase(entry);
+    return nullptr;
+  }
   return entry->second;
 }
 
@@ -161,12 +190,17 @@ std::optional<CublasLt::Choice> chosen(const CublasLt& lt, CublasLt::Handle libr
     if (const auto found = known.find(problem); found != known.end()) return found->second;
   }
   const std::optional<CublasLt::Choice> choice = chosen_now(lt, library, described);
+  log(Channel::Timing, "cuBLASLt {} {} x {} x {} with a residual", choice ? "computes" : "refuses",
+      problem.result.columns, problem.weight.is_transposed ? problem.weight.rows : problem.weight.columns,
+      problem.result.rows);
   const std::scoped_lock lock(mutex);
+  if (known.size() >= kMostKnown) known.clear();
   return known.try_emplace(problem, choice).first->second;
 }
 
 // False: nothing was done.
 bool multiply(const CublasLt& lt, const Operands& operands, at::Tensor& result) {
+  if (!has_usual_settings(result.scalar_type())) return false;
   const std::optional<Problem> problem = problem_of(operands, result);
   if (!problem) return false;
   const c10::DeviceGuard guard(result.device());
