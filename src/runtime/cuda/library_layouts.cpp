@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "runtime/cuda/cublas_lt.h"
 
@@ -54,7 +55,7 @@ class CudaPacking : public Packing {
                           : activation == "relu" && dtype == DType::Float32;
   }
   bool product_adds_residual(DType dtype) const override {
-    return is_half(dtype) && find_cublas_lt() != nullptr;
+    return config().residual_products && is_half(dtype) && find_cublas_lt() != nullptr;
   }
   // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
   int64_t product_alignment(DType dtype) const override { return is_half(dtype) ? kLoad : 1; }
