@@ -40,8 +40,8 @@ std::optional<Arguments> with_plain_mask(PyObject* callable, const Arguments& ar
   const at::Tensor* const key = tensor_of(others, kKey);
   const at::Tensor* const value = tensor_of(others, kValue);
   Ref* const is_causal = argument_of(others, kIsCausal);
-  // A mask beside a causal one is an error.
   if (mask == nullptr || query == nullptr || key == nullptr || value == nullptr) return std::nullopt;
+  // Kernels of eager's refuse a mask beside is_causal, or apply both.
   if (is_causal != nullptr && is_causal->get() != Py_False) return std::nullopt;
   const trace::PlainMask plain = trace::plain_mask(*mask, *query, *key, *value);
   if (plain.mask && plain.mask->is_same(*mask)) return std::nullopt;

@@ -9,8 +9,9 @@ namespace oxy::ops {
 
 namespace {
 
-constexpr size_t kMostRelations = 16;  // of an element: what is made of it is not larger than a few of them
-constexpr int kMostSteps = 256;        // of all ways from a value to what it is computed of
+// An element of more relations is taken as unknown: conditions within conditions would double them.
+constexpr size_t kMostRelations = 16;
+constexpr int kMostSteps = 256;                         // of all ways from a value to what it is computed of
 constexpr int64_t kFirstCoordinate = int64_t{1} << 50;  // symbols and loops have smaller ids
 constexpr int64_t kFirstOfRules = kFirstCoordinate + 64;
 constexpr int64_t kMostElements = int64_t{1} << 48;  // of a dimension: no memory holds more

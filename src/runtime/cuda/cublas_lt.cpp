@@ -7,9 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "backend/cuda/load/library_function.h"
+
 namespace oxy::runtime {
 
 namespace {
+
+using backend::cuda::find_function;
 
 constexpr size_t kOldest = 120000, kTooNew = 140000;
 
@@ -27,29 +31,24 @@ std::string loaded_path() {
   return path;
 }
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 std::optional<CublasLt> opened() {
   const std::string path = loaded_path();
   void* const library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return std::nullopt;
   CublasLt lt;
-  const bool is_complete = find(library, "cublasLtCreate", lt.create) &&
-                           find(library, "cublasLtGetVersion", lt.version) &&
-                           find(library, "cublasLtMatmulDescCreate", lt.create_product) &&
-                           find(library, "cublasLtMatmulDescDestroy", lt.destroy_product) &&
-                           find(library, "cublasLtMatmulDescSetAttribute", lt.set_product) &&
-                           find(library, "cublasLtMatrixLayoutCreate", lt.create_layout) &&
-                           find(library, "cublasLtMatrixLayoutDestroy", lt.destroy_layout) &&
-                           find(library, "cublasLtMatmulPreferenceCreate", lt.create_preference) &&
-                           find(library, "cublasLtMatmulPreferenceDestroy", lt.destroy_preference) &&
-                           find(library, "cublasLtMatmulPreferenceSetAttribute", lt.set_preference) &&
-                           find(library, "cublasLtMatmulAlgoGetHeuristic", lt.choose) &&
-                           find(library, "cublasLtMatmul", lt.multiply);
+  const bool is_complete =
+      find_function(library, "cublasLtCreate", lt.create) &&
+      find_function(library, "cublasLtGetVersion", lt.version) &&
+      find_function(library, "cublasLtMatmulDescCreate", lt.create_product) &&
+      find_function(library, "cublasLtMatmulDescDestroy", lt.destroy_product) &&
+      find_function(library, "cublasLtMatmulDescSetAttribute", lt.set_product) &&
+      find_function(library, "cublasLtMatrixLayoutCreate", lt.create_layout) &&
+      find_function(library, "cublasLtMatrixLayoutDestroy", lt.destroy_layout) &&
+      find_function(library, "cublasLtMatmulPreferenceCreate", lt.create_preference) &&
+      find_function(library, "cublasLtMatmulPreferenceDestroy", lt.destroy_preference) &&
+      find_function(library, "cublasLtMatmulPreferenceSetAttribute", lt.set_preference) &&
+      find_function(library, "cublasLtMatmulAlgoGetHeuristic", lt.choose) &&
+      find_function(library, "cublasLtMatmul", lt.multiply);
   const bool is_known = is_complete && lt.version() >= kOldest && lt.version() < kTooNew;
   return is_known ? std::optional(lt) : std::nullopt;
 }
