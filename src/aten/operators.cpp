@@ -223,12 +223,6 @@ const OperatorSchema* vector_product() {
   return schema;
 }
 
-const OperatorSchema* residual_product() {
-  static const OperatorSchema* const schema = intern_schema(
-      "oxyfuel::residual_product(Tensor residual, Tensor? bias, Tensor mat1, Tensor mat2) -> Tensor");
-  return schema;
-}
-
 const OperatorSchema* rsqrt() {
   static const OperatorSchema* const schema = intern_schema("aten::rsqrt(Tensor self) -> Tensor");
   return schema;

@@ -74,7 +74,6 @@ const OperatorSchema* mm();                // (self, mat2)
 const OperatorSchema* mm_dtype();          // (self, mat2, out_dtype)
 const OperatorSchema* vector_product();    // (row, matrix): of our own
 const OperatorSchema* addmm();             // (self, mat1, mat2, beta, alpha)
-const OperatorSchema* residual_product();  // of our own: (residual, bias, mat1, mat2)
 const OperatorSchema* addmm_activation();  // the same, and use_gelu: gelu of the tanh kind, or relu
 
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)

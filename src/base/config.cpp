@@ -66,7 +66,6 @@ Config read_config(const Environment& environment) {
   result.compile_threads = parse_count("OXYFUEL_COMPILE_THREADS", text("OXYFUEL_COMPILE_THREADS"));
   if (const std::string ahead = text("OXYFUEL_COMPILE_AHEAD"); !ahead.empty())
     result.compile_ahead = parse_flag("OXYFUEL_COMPILE_AHEAD", ahead);
-  result.residual_products = parse_flag("OXYFUEL_RESIDUAL_PRODUCTS", text("OXYFUEL_RESIDUAL_PRODUCTS"));
   const std::string blocking = text("CUDA_LAUNCH_BLOCKING");
   result.launch_blocking = !blocking.empty() && blocking != "0";
   result.cache = cache_folder(environment);

@@ -8,17 +8,17 @@
 
 namespace oxy::graph {
 
-ValueId Graph::add_value(TensorMeta meta) {
+ValueId Graph::add_value(SharedMeta meta) {
   return values.add({std::move(meta), kNoNode});
 }
 
-ValueId Graph::add_input(TensorMeta meta) {
+ValueId Graph::add_input(SharedMeta meta) {
   ValueId id = add_value(std::move(meta));
   inputs.push_back(id);
   return id;
 }
 
-ValueId Graph::add_constant(TensorMeta meta, int32_t handle) {
+ValueId Graph::add_constant(SharedMeta meta, int32_t handle) {
   ValueId id = add_value(std::move(meta));
   constants.push_back({id, handle});
   return id;
@@ -26,7 +26,7 @@ ValueId Graph::add_constant(TensorMeta meta, int32_t handle) {
 
 Device main_device(const Graph& graph) {
   for (const Value& value : graph.values)
-    if (!is_on_host(value.meta.device)) return value.meta.device;
+    if (!is_on_host(value.meta->device)) return value.meta->device;
   return {};
 }
 
@@ -142,7 +142,7 @@ bool same(const Graph& a, const Graph& b) {
       a.mutations.size() != b.mutations.size())
     return false;
   for (const ValueId id : a.values.ids())
-    if (a.values[id].node != b.values[id].node || !(a.values[id].meta == b.values[id].meta)) return false;
+    if (a.values[id].node != b.values[id].node || !(*a.values[id].meta == *b.values[id].meta)) return false;
   for (size_t i = 0; i < a.constants.size(); ++i)
     if (a.constants[i].value != b.constants[i].value || a.constants[i].handle != b.constants[i].handle)
       return false;

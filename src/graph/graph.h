@@ -4,8 +4,10 @@
 #include <complex>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -76,8 +78,20 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
+// Metadata that no longer changes, shared by the graphs that a value is copied to.
+class SharedMeta {
+ public:
+  SharedMeta() : SharedMeta(TensorMeta()) {}
+  SharedMeta(TensorMeta meta) : meta_(std::make_shared<const TensorMeta>(std::move(meta))) {}
+  const TensorMeta& operator*() const { return *meta_; }
+  const TensorMeta* operator->() const { return meta_.get(); }
+
+ private:
+  std::shared_ptr<const TensorMeta> meta_;  // never null
+};
+
 struct Value {
-  TensorMeta meta;
+  SharedMeta meta;
   NodeId node;  // the producer, none for inputs and constants
 };
 
@@ -115,9 +129,9 @@ struct Graph {
   std::vector<Mutation> mutations;
   IdVector<LocationId, Location> locations;
 
-  ValueId add_value(TensorMeta meta);
-  ValueId add_input(TensorMeta meta);
-  ValueId add_constant(TensorMeta meta, int32_t handle);
+  ValueId add_value(SharedMeta meta);
+  ValueId add_input(SharedMeta meta);
+  ValueId add_constant(SharedMeta meta, int32_t handle);
   // Appends a node whose outputs are new values with these metadata.
   NodeId add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
                   LocationId location = kNoLocation);
@@ -125,7 +139,8 @@ struct Graph {
   int32_t checkpoint(const Node& node) const {
     return node.location == kNoLocation ? 0 : locations.at(node.location).checkpoint;
   }
-  const TensorMeta& meta(ValueId id) const { return values.at(id).meta; }
+  // The reference remains valid while values are added.
+  const TensorMeta& meta(ValueId id) const { return *values.at(id).meta; }
 };
 
 // How many elements of `view` lie between the first element of `base` and its own, in one storage.

@@ -40,7 +40,7 @@ std::vector<Argument> map_expressions(std::vector<Argument> arguments, const Map
 }
 
 void map_expressions(Graph& graph, const MapExpression& fn) {
-  for (Value& value : graph.values) value.meta = map_expressions(std::move(value.meta), fn);
+  for (Value& value : graph.values) value.meta = map_expressions(*value.meta, fn);
   for (Node& node : graph.nodes) node.args = map_expressions(std::move(node.args), fn);
 }
 
@@ -52,9 +52,9 @@ std::vector<Expr> symbols_of(const Graph& graph) {
   };
   const auto look_at_all = [&](const std::vector<Expr>& list) { std::ranges::for_each(list, look); };
   for (const Value& value : graph.values) {
-    look_at_all(value.meta.sizes);
-    look_at_all(value.meta.strides);
-    look(value.meta.storage_offset);
+    look_at_all(value.meta->sizes);
+    look_at_all(value.meta->strides);
+    look(value.meta->storage_offset);
   }
   for (const Node& node : graph.nodes)
     for (const Argument& argument : node.args) {

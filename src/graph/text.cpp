@@ -175,9 +175,9 @@ std::map<int64_t, Expr> symbols_of(const Graph& graph) {
     for (const Expr& e : list) add(e);
   };
   for (const Value& value : graph.values) {
-    add_all(value.meta.sizes);
-    add_all(value.meta.strides);
-    add(value.meta.storage_offset);
+    add_all(value.meta->sizes);
+    add_all(value.meta->strides);
+    add(value.meta->storage_offset);
   }
   for (const Node& node : graph.nodes) {
     for (const Argument& arg : node.args) {

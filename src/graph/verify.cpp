@@ -94,9 +94,9 @@ class Verifier {
     const Value& value = graph_.values[id];
     if (value.node != producer)
       fail(fmt::format("%{} names node {} as its producer, not {}", id, value.node, producer));
-    if (value.meta.sizes.size() != value.meta.strides.size())
-      fail(fmt::format("%{} has {} sizes and {} strides", id, value.meta.sizes.size(),
-                       value.meta.strides.size()));
+    if (value.meta->sizes.size() != value.meta->strides.size())
+      fail(fmt::format("%{} has {} sizes and {} strides", id, value.meta->sizes.size(),
+                       value.meta->strides.size()));
   }
 
   void use(ValueId id) const {

@@ -335,10 +335,6 @@ passes::Options plain_options(const graph::Graph& graph) {
   options.product_applies_activation = [packing](std::string_view activation, DType dtype) {
     return packing->product_applies(activation, dtype);
   };
-  options.product_adds_residual = [packing, kind = graph::main_device(graph).kind](DType dtype,
-                                                                                   Device device) {
-    return device.kind == kind && packing->product_adds_residual(dtype);
-  };
   options.products.alignment = [packing](DType dtype) { return packing->product_alignment(dtype); };
   options.products.pays = [packing](const passes::ProductSite& site) {
     const runtime::ProductShape shape{site.rows, site.inner, site.columns, site.dtype, site.divisor};

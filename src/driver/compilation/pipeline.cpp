@@ -180,7 +180,7 @@ void show(Channel channel, const std::string& stage, const Dump& dump,
 const backend::Backend& backend_of(const graph::Graph& graph) {
   const Device device = graph::main_device(graph);
   for (const graph::Value& value : graph.values)
-    if (const Device other = value.meta.device; !is_on_host(other) && other.kind != device.kind)
+    if (const Device other = value.meta->device; !is_on_host(other) && other.kind != device.kind)
       throw Unsupported(fmt::format("tensors on {} and {}", str(device), str(other)),
                         "a region is compiled for devices of one kind and the host");
   const backend::Backend* const found = backend::find_backend(device.kind);

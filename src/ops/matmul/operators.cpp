@@ -30,11 +30,6 @@ Family matmul_operators() {
            "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
        .shape = shapes::addmm,
        .traits = {.fills_given_results = true, .mixes_elements = true}},
-      {.name = "oxyfuel::residual_product",  // residual + (bias + mat1 @ mat2)
-       .schema =
-           "oxyfuel::residual_product(Tensor residual, Tensor? bias, Tensor mat1, Tensor mat2) -> Tensor",
-       .shape = shapes::residual_product,
-       .traits = {.fills_given_results = true, .mixes_elements = true}},
       {.name = "aten::_addmm_activation",
        .schema = "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
                  "alpha=1, bool use_gelu=False) -> Tensor",

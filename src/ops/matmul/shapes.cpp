@@ -63,15 +63,6 @@ Metas addmm(const ShapeContext& context) {
   return {with_addend(context, context.tensor(0), product_of(context, context.tensor(1), context.tensor(2)))};
 }
 
-Metas residual_product(const ShapeContext& context) {
-  const TensorMeta product = product_of(context, context.tensor(2), context.tensor(3));
-  const bool has_bias = !context.is_none(1);
-  if (!are_equal(context, context.tensor(0).sizes, product.sizes) ||
-      (has_bias && !are_equal(context, context.tensor(1).sizes, {product.sizes.back()})))
-    not_covered(context, "a residual or a bias of other sizes");
-  return {product};
-}
-
 Metas baddbmm(const ShapeContext& context) {
   return {with_addend(context, context.tensor(0),
                       batched_product_of(context, context.tensor(1), context.tensor(2)))};

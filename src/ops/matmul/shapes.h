@@ -8,9 +8,8 @@ namespace oxy::ops::shapes {
 Metas mm(const ShapeContext& context);
 Metas vector_product(const ShapeContext& context);  // (row [1, inner], matrix [rows, inner]) -> [1, rows]
 Metas bmm(const ShapeContext& context);
-Metas addmm(const ShapeContext& context);             // (self, mat1, mat2, ...)
-Metas residual_product(const ShapeContext& context);  // (residual, bias, mat1, mat2)
-Metas baddbmm(const ShapeContext& context);           // (self, batch1, batch2, ...)
+Metas addmm(const ShapeContext& context);    // (self, mat1, mat2, ...)
+Metas baddbmm(const ShapeContext& context);  // (self, batch1, batch2, ...)
 Metas addbmm(const ShapeContext& context);
 Metas mv(const ShapeContext& context);
 Metas addmv(const ShapeContext& context);

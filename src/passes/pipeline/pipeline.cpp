@@ -129,14 +129,6 @@ constexpr Pass kProductActivations = {
     [](const Graph& graph, const PassContext& context) {
       return context.options.product_applies_activation && calls<op::addmm>(graph);
     }};
-constexpr Pass kProductResiduals = {
-    "passes.product_residuals",
-    [](const Graph& graph, const PassContext& context) {
-      return add_residuals_to_products(graph, context.options.product_adds_residual);
-    },
-    [](const Graph& graph, const PassContext& context) {
-      return context.options.product_adds_residual && calls<op::mm, op::addmm>(graph);
-    }};
 constexpr Pass kRecogniseActivations = {"passes.recognise_activations", plain<recognise_activations>,
                                         if_called<op::tanh, op::erf, op::sigmoid>};
 constexpr Pass kShareKeyHeads = {
@@ -180,13 +172,12 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {
-    &kDrawInKernels,      &kFoldBatchNorm,    &kRecogniseActivations,
-    &kDeadCode,           &kShareKeyHeads,    &kConvolutionToLinear,
-    &kChannelsLast,       &kSeparateBias,     &kDepthwiseConvolutions,
-    &kPackConvolution,    &kPackLinear,       &kAccumulateEmbeddings,
-    &kDecompose,          &kVectorProducts,   &kPadProducts,
-    &kProductActivations, &kProductResiduals, &kWidenedProducts};
+constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels,      &kFoldBatchNorm,  &kRecogniseActivations,
+                                             &kDeadCode,           &kShareKeyHeads,  &kConvolutionToLinear,
+                                             &kChannelsLast,       &kSeparateBias,   &kDepthwiseConvolutions,
+                                             &kPackConvolution,    &kPackLinear,     &kAccumulateEmbeddings,
+                                             &kDecompose,          &kVectorProducts, &kPadProducts,
+                                             &kProductActivations, &kWidenedProducts};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

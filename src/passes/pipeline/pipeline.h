@@ -9,7 +9,6 @@
 #include "passes/products/depthwise_convolutions.h"
 #include "passes/products/pad_products.h"
 #include "passes/products/product_activations.h"
-#include "passes/products/product_residuals.h"
 #include "passes/products/vector_products.h"
 #include "passes/products/widened_products.h"
 #include "passes/random/draw_in_kernels.h"
@@ -34,7 +33,6 @@ struct Options {
   GeneratesDepthwiseConvolutions generates_depthwise_convolutions;
   WidensProducts widens_products;
   ProductAppliesActivation product_applies_activation;
-  ProductAddsResidual product_adds_residual;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass

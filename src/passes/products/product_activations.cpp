@@ -1,12 +1,20 @@
 #include "passes/products/product_activations.h"
 
 #include "aten/operators.h"
-#include "passes/products/row_bias.h"
 #include "passes/rewriting/rewrite.h"
 #include "passes/weights/epilogue.h"
 
 namespace oxy::passes {
 namespace {
+
+// PyTorch hands the library a bias that is a contiguous row of the product's type and length, and no factors.
+bool has_row_as_bias(const Graph& graph, const Node& addmm) {
+  const TensorMeta &bias = graph.meta(tensor_argument(addmm, 0)),
+                   &product = graph.meta(addmm.outputs.front());
+  return bias.rank() == 1 && is_contiguous(bias) && bias.dtype == product.dtype &&
+         bias.sizes.front() == product.sizes.back() && number_argument(addmm, 3) == 1.0 &&
+         number_argument(addmm, 4) == 1.0;
+}
 
 ValueId emit_product(Rewriter& rewriter, const EpilogueMatch& match) {
   const Graph& source = rewriter.source();

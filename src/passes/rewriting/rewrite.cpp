@@ -14,9 +14,9 @@ Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values.si
   out_.values.reserve(source.values.size());
   out_.nodes.reserve(source.nodes.size());
   out_.locations = source.locations;
-  for (ValueId id : source.inputs) set(id, out_.add_input(source.meta(id)));
+  for (ValueId id : source.inputs) set(id, out_.add_input(source.values[id].meta));
   for (const graph::Constant& constant : source.constants)
-    set(constant.value, out_.add_constant(source.meta(constant.value), constant.handle));
+    set(constant.value, out_.add_constant(source.values[constant.value].meta, constant.handle));
 }
 
 Node Rewriter::renamed(const Node& source_node) const {
@@ -32,7 +32,7 @@ Node Rewriter::renamed(const Node& source_node) const {
 void Rewriter::keep(Node renamed_node) {
   for (ValueId& id : renamed_node.outputs) {
     if (id == graph::kNoValue) continue;
-    ValueId fresh = out_.add_value(source_.meta(id));
+    ValueId fresh = out_.add_value(source_.values[id].meta);
     out_.values[fresh].node = out_.nodes.next_id();
     set(id, fresh);
     id = fresh;
@@ -104,7 +104,7 @@ void append_with_needs(const Graph& source, const Node& node, Graph& graph, IdVe
     graph::for_each_input(copy, [&](ValueId& id) { id = map[id]; });
     for (ValueId& id : copy.outputs) {
       if (id == graph::kNoValue) continue;
-      const ValueId fresh = graph.add_value(source.meta(id));
+      const ValueId fresh = graph.add_value(source.values[id].meta);
       graph.values[fresh].node = graph.nodes.next_id();
       // What was there stays, beside a result that was not.
       if (map[id] == graph::kNoValue) map[id] = fresh;

@@ -51,8 +51,9 @@ Graph remove_dead_code(const Graph& source) {
   out.constants.clear();
   for (const graph::Constant& constant : source.constants) {
     bool is_live = live.values[constant.value];
-    rewriter.set(constant.value,
-                 is_live ? out.add_constant(source.meta(constant.value), constant.handle) : graph::kNoValue);
+    rewriter.set(constant.value, is_live
+                                     ? out.add_constant(source.values[constant.value].meta, constant.handle)
+                                     : graph::kNoValue);
   }
   for (const NodeId i : source.nodes.ids())
     if (live.nodes[i]) rewriter.keep(rewriter.renamed(source.nodes[i]));

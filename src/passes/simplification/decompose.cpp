@@ -23,7 +23,7 @@ Graph decompose(const Graph& source) {
       Node node = site.node;
       size_t values = site.graph.values.size();
       for (ValueId& id : node.outputs)
-        if (id != graph::kNoValue) id = site.graph.add_value(site.source.meta(id));
+        if (id != graph::kNoValue) id = site.graph.add_value(site.source.values[id].meta);
       std::vector<ValueId> results = decomposition(site.graph, node);
       if (results.empty()) {
         check(site.graph.nodes.next_id() == before, "a decomposition that does not apply has added nodes");

@@ -142,9 +142,9 @@ class Cutter {
     if (made_by == nullptr && !is_input(id)) {
       const auto constant = std::ranges::find(source_.constants, id, &graph::Constant::value);
       check(constant != source_.constants.end(), "a value that nothing makes");
-      return map[id] = stage.graph.add_constant(source_.meta(id), constant->handle);
+      return map[id] = stage.graph.add_constant(source_.values[id].meta, constant->handle);
     }
-    map[id] = stage.graph.add_input(source_.meta(id));
+    map[id] = stage.graph.add_input(source_.values[id].meta);
     stage.inputs.push_back(id);
     if (made_by != nullptr) crossing_.insert(id);
     return map[id];
@@ -158,7 +158,7 @@ class Cutter {
     Graph& graph = program_.stages[s].graph;
     for (ValueId& id : copy.outputs) {
       if (id == graph::kNoValue) continue;
-      const ValueId fresh = graph.add_value(source_.meta(id));
+      const ValueId fresh = graph.add_value(source_.values[id].meta);
       graph.values[fresh].node = graph.nodes.next_id();
       builders_[s][id] = fresh;
       id = fresh;
@@ -265,7 +265,7 @@ class Cutter {
         for (const Expr& variable : sym::variables(e)) variables.emplace(variable.variable_id(), variable);
       return e;
     };
-    for (const graph::Value& value : source_.values) graph::map_expressions(value.meta, note);
+    for (const graph::Value& value : source_.values) graph::map_expressions(*value.meta, note);
     for (const Node& node : source_.nodes) graph::map_expressions(node.args, note);
     sym::Facts facts;
     bool is_any = false;

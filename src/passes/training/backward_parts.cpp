@@ -31,10 +31,10 @@ Graph without_unread_inputs(const Graph& source, const std::vector<bool>& is_kep
     if (uses[id] == 0 && !is_kept[i]) continue;
     new_input.emplace(i, static_cast<int32_t>(inputs.size()));
     inputs.push_back(i);
-    map[id] = result.add_input(source.meta(id));
+    map[id] = result.add_input(source.values[id].meta);
   }
   for (const graph::Constant& constant : source.constants)
-    map[constant.value] = result.add_constant(source.meta(constant.value), constant.handle);
+    map[constant.value] = result.add_constant(source.values[constant.value].meta, constant.handle);
   for (const Node& node : source.nodes) append_with_needs(source, node, result, map);
   for (const Output& output : source.outputs) {
     const auto passed_on = std::ranges::find(source.inputs, output.value);
@@ -71,7 +71,7 @@ Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, PartId numbe
     const auto tangent = static_cast<size_t>(*integer_argument(node, 1));
     const ValueId value = node.outputs[0];
     rewriter.set(value, is_of(roles, tangent, number) ? tensor_argument(renamed, 0)
-                                                      : rewriter.graph().add_input(whole.meta(value)));
+                                                      : rewriter.graph().add_input(whole.values[value].meta));
   }
   return rewriter.finish();
 }

@@ -199,9 +199,9 @@ class Partitioner {
       map[id] = composer.call(op::view(), {graph::ValueRef{map[own]}, joint_.meta(id).sizes}).id;
     }
     for (size_t i = roles_.forward_inputs; i < joint_.inputs.size(); ++i)
-      map[joint_.inputs[i]] = graph.add_input(joint_.meta(joint_.inputs[i]));
+      map[joint_.inputs[i]] = graph.add_input(joint_.values[joint_.inputs[i]].meta);
     for (const graph::Constant& constant : joint_.constants)
-      map[constant.value] = graph.add_constant(joint_.meta(constant.value), constant.handle);
+      map[constant.value] = graph.add_constant(joint_.values[constant.value].meta, constant.handle);
     // What is computed again comes right before its first use.
     IdVector<ValueId, bool> is_there(joint_.values.size());
     for (const ValueId id : joint_.values.ids()) is_there[id] = map[id] != kNoValue;
@@ -231,9 +231,9 @@ class Partitioner {
     graph.locations = joint_.locations;
     IdVector<ValueId, ValueId> map(joint_.values.size(), kNoValue);
     for (size_t i = 0; i < roles_.forward_inputs; ++i)
-      map[joint_.inputs[i]] = graph.add_input(joint_.meta(joint_.inputs[i]));
+      map[joint_.inputs[i]] = graph.add_input(joint_.values[joint_.inputs[i]].meta);
     for (const graph::Constant& constant : joint_.constants)
-      map[constant.value] = graph.add_constant(joint_.meta(constant.value), constant.handle);
+      map[constant.value] = graph.add_constant(joint_.values[constant.value].meta, constant.handle);
     for (const Node& node : joint_.nodes)
       if (!depends_on_tangent(node)) append_with_needs(joint_, node, graph, map);
     for (size_t i = 0; i < roles_.forward_outputs; ++i) {

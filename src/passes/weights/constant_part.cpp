@@ -144,7 +144,7 @@ class Chooser {
   void copy_chosen(ConstantPart& part) const {
     IdVector<ValueId, ValueId> inside(graph_.values.size(), graph::kNoValue);
     for (const graph::Constant& constant : graph_.constants)
-      inside[constant.value] = part.graph.add_constant(graph_.meta(constant.value), constant.handle);
+      inside[constant.value] = part.graph.add_constant(graph_.values[constant.value].meta, constant.handle);
     for (const NodeId n : graph_.nodes.ids()) {
       if (!is_evaluated_[n]) continue;
       const Node& node = graph_.nodes[n];

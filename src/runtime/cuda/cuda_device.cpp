@@ -14,7 +14,6 @@
 #include "runtime/cuda/library_layouts.h"
 #include "runtime/cuda/philox.h"
 #include "runtime/cuda/rehearsal.h"
-#include "runtime/cuda/residual_product.h"
 #include "runtime/cuda/thread_context.h"
 #include "runtime/device/call_site.h"
 
@@ -61,8 +60,7 @@ class CudaDevice : public DeviceRuntime {
     return make_grid_queue(driver_, index);
   }
   Invoke prepare_call(const CallSite& site) const override {
-    if (site.call.op == op::philox_states()) return prepare_philox_states(driver_, site);
-    return site.call.op == op::residual_product() ? prepare_residual_product(site) : Invoke();
+    return site.call.op == op::philox_states() ? prepare_philox_states(driver_, site) : Invoke();
   }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   void rehearse(const graph::Graph& graph, c10::DeviceIndex index) const override {

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "base/config.h"
 #include "base/error.h"
-#include "runtime/cuda/cublas_lt.h"
 
 namespace oxy::runtime {
 
@@ -53,9 +51,6 @@ class CudaPacking : public Packing {
   bool product_applies(std::string_view activation, DType dtype) const override {
     return is_half(dtype) ? activation == "relu" || activation == "gelu_tanh"
                           : activation == "relu" && dtype == DType::Float32;
-  }
-  bool product_adds_residual(DType dtype) const override {
-    return config().residual_products && is_half(dtype) && find_cublas_lt() != nullptr;
   }
   // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
   int64_t product_alignment(DType dtype) const override { return is_half(dtype) ? kLoad : 1; }

@@ -78,8 +78,6 @@ class Packing {
   virtual bool widens_products(DType /*dtype*/) const { return false; }
   // Its library's product applies this activation to its result before it stores it.
   virtual bool product_applies(std::string_view /*activation*/, DType /*dtype*/) const { return false; }
-  // It computes residual + (bias + product) as one, for operands of this type.
-  virtual bool product_adds_residual(DType /*dtype*/) const { return false; }
   // Sizes of matrix products that lie side by side in memory had better be multiples of so many elements, a
   // power of 2.
   virtual int64_t product_alignment(DType /*dtype*/) const { return 1; }

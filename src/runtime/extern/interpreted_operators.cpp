@@ -38,12 +38,6 @@ at::Tensor vector_product(const at::Tensor& row, const at::Tensor& matrix) {
   return at::mm(row, matrix.t());
 }
 
-at::Tensor residual_product(const at::Tensor& residual, const std::optional<at::Tensor>& bias,
-                            const at::Tensor& mat1, const at::Tensor& mat2) {
-  const at::Tensor product = bias ? at::addmm(*bias, mat1, mat2) : at::mm(mat1, mat2);
-  return at::add(residual, product);
-}
-
 // The weight is a window of rows of columns of channels.
 at::Tensor depthwise_convolution(const at::Tensor& input, const at::Tensor& weight, IntArrayRef stride,
                                  IntArrayRef padding, IntArrayRef dilation, at::MemoryFormat format) {
@@ -150,7 +144,6 @@ void add_interpreted_operators(torch::Library& library, const SchemaOf& schema_o
   add("as_stored", TORCH_FN(as_stored));
   add("softmax_rows", TORCH_FN(softmax_rows));
   add("vector_product", TORCH_FN(vector_product));
-  add("residual_product", TORCH_FN(residual_product));
   add("depthwise_convolution", TORCH_FN(depthwise_convolution));
   add("max_pool2d_places", TORCH_FN(max_pool2d_places));
   add("max_pool2d_indices", TORCH_FN(max_pool2d_indices));

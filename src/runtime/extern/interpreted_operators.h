@@ -1,4 +1,4 @@
-// Operators of our own that generated kernels or libraries compute, for graphs that run operator by operator.
+// Operators of our own that generated kernels compute, for graphs that run operator by operator.
 #pragma once
 
 #include <torch/library.h>

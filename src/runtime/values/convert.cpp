@@ -194,7 +194,7 @@ Device device_from_torch(c10::Device device) {
 std::vector<c10::Device> devices_of(const graph::Graph& graph) {
   std::vector<c10::Device> devices;
   for (const graph::Value& value : graph.values) {
-    const c10::Device device = device_to_torch(value.meta.device);
+    const c10::Device device = device_to_torch(value.meta->device);
     if (device.type() != kHost && std::ranges::find(devices, device) == devices.end())
       devices.push_back(device);
   }

@@ -39,9 +39,10 @@ class Functionaliser {
 
   Graph run() {
     out_.graph.locations = in_.locations;
-    for (const ValueId id : in_.inputs) sets_.start_root(id, out_.graph.add_input(in_.meta(id)));
+    for (const ValueId id : in_.inputs) sets_.start_root(id, out_.graph.add_input(in_.values[id].meta));
     for (const graph::Constant& constant : in_.constants)
-      sets_.start_root(constant.value, out_.graph.add_constant(in_.meta(constant.value), constant.handle));
+      sets_.start_root(constant.value,
+                       out_.graph.add_constant(in_.values[constant.value].meta, constant.handle));
     for (const graph::NodeId n : in_.nodes.ids()) {
       const Node& node = in_.nodes[n];
       out_.location = node.location;
@@ -98,7 +99,7 @@ class Functionaliser {
     if (ops::traits_of(*node.op).addresses_storage())
       sets_.move_storage_offset(*node.op, std::get<ValueRef>(node.args.at(0)).id, copy.args);
     for (const ValueId id : node.outputs) {
-      copy.outputs.push_back(id == kNoValue ? kNoValue : out_.graph.add_value(in_.meta(id)));
+      copy.outputs.push_back(id == kNoValue ? kNoValue : out_.graph.add_value(in_.values[id].meta));
       if (id == kNoValue) continue;
       out_.graph.values.back().node = out_.graph.nodes.next_id();
       sets_.start_root(id, copy.outputs.back());

@@ -253,6 +253,16 @@ TEST_CASE("graph: arguments may be named, left out and commented") {
   CHECK(g.nodes.front().args.at(2) == Argument(Expr(1)));
 }
 
+TEST_CASE("graph: references to metadata remain valid while nodes are added") {
+  add_op();
+  Graph g = parse("graph(%0 : int64[7]) {\n  %1 : int64[7] = aten::add.Tensor(%0, 2, 1)\n  return %1\n}\n");
+  const TensorMeta& first = g.meta(ValueId(0));
+  for (int i = 0; i < 1000; ++i) {
+    g.add_node(g.nodes.front().op, g.nodes.front().args, {first});
+    CHECK(&first == &g.meta(ValueId(0)));
+  }
+}
+
 TEST_CASE("graph: an empty graph") {
   Graph g = parse("graph() {\n  return\n}\n");
   CHECK(print(g) == "graph() {\n  return\n}\n");

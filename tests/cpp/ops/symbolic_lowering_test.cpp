@@ -143,8 +143,8 @@ std::optional<Symbolic> with_symbols(const graph::Graph& source) {
   const testing::Questions questions(result.environment);
   std::vector<Expr> sizes;
   for (const graph::ValueId id : source.inputs) {
-    TensorMeta& meta = result.graph.values[id].meta;
-    meta = testing::with_symbols(result.environment, meta, 2);
+    TensorMeta meta = testing::with_symbols(result.environment, result.graph.meta(id), 2);
+    result.graph.values[id].meta = meta;
     sizes.insert(sizes.end(), meta.sizes.begin(), meta.sizes.end());
   }
   Replacer replacer(result.environment, sizes);
@@ -261,7 +261,7 @@ bool is_same(const Outcome& a, const Outcome& b) {
 
 bool is_small(const graph::Graph& g) {
   return std::ranges::all_of(g.values, [](const graph::Value& value) {
-    const Expr count = element_count(value.meta);
+    const Expr count = element_count(*value.meta);
     return count.is_constant() && count.constant() <= kMaxElements;
   });
 }

@@ -50,7 +50,6 @@ const Options& permissive_options() {
     result.generates_vector_products = [](DType dtype) { return dtype != DType::Float64; };
     result.generates_depthwise_convolutions = [](DType dtype) { return dtype != DType::Float64; };
     result.widens_products = [](DType dtype) { return dtype == DType::BFloat16; };
-    result.product_adds_residual = [](DType dtype, Device) { return dtype == DType::BFloat16; };
     result.product_applies_activation = [](std::string_view activation, DType) {
       return activation == "relu" || activation == "gelu_tanh";
     };
