@@ -42,18 +42,34 @@ def _parameter(value):
     return torch.nn.Parameter(value.detach(), requires_grad=value.requires_grad)
 
 
+def _is_overwritten(weight, value):
+    """Whether the second call of a program writes its value of a weight into the first call's."""
+    return weight.shape == value.shape and 0 not in value.stride()
+
+
+def _weights_of(program, namespace, call, inputs):
+    """The weights that a call sees whose module is new: the second call writes into the first one's where it can."""
+    weights = inputs[: program.weights]
+    if call != 1 or not weights:
+        return weights
+    leaves = list(namespace["leaves"])
+    first = namespace["inputs"](0)[: program.weights]
+    namespace["leaves"][:] = leaves  # those of this call's inputs
+    return [value if _is_overwritten(weight, value) else weight for weight, value in zip(first, weights)]
+
+
 def _prepare(program, namespace, call, module=None):
     """The module, which keeps its weights unless it is new or they change, and the arguments of a call."""
     inputs = namespace["inputs"](call)
     names = [line.defines for line in program.inputs]
     if module is None:
         module = namespace["Program"]()
-        for name, value in zip(names, inputs[: program.weights]):
+        for name, value in zip(names, _weights_of(program, namespace, call, inputs)):
             setattr(module, name, _parameter(value))
     elif program.weights and call == 1:
         with torch.no_grad():
             for name, value in zip(names, inputs[: program.weights]):
-                if getattr(module, name).shape == value.shape and 0 not in value.stride():
+                if _is_overwritten(getattr(module, name), value):
                     getattr(module, name).copy_(value)
     elif program.weights and call >= 2:
         for name, value in zip(names, inputs[: program.weights]):
