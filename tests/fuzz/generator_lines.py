@@ -66,7 +66,7 @@ def binary(b):
         ("{} / ({}.abs() + 0.5)", None), ("torch.atan2({}, {}.abs() + 0.5)", None), ("torch.hypot({}, {})", None),
         ("({}.abs() + 0.5) ** {}.clamp(-2, 2)", None), ("torch.logaddexp({}, {})", None), ("torch.lerp({}, {}, 0.3)", None), ("torch.xlogy({}, {}.abs() + 0.5)", None),
         ("torch.addcmul({0}, {1}, {1}, value=0.5)", None), ("torch.addcdiv({0}, {0}, {1}.abs() + 0.5, value=2)", None), ("torch.copysign({}, {}.abs())", 0),
-        ("torch.nextafter({}, {})", None), ("torch.ldexp({}, {}.clamp(-3, 3))", None), ("torch.true_divide({}, {}.abs() + 1)", None), ("F.prelu({0}, {0}.mean().reshape(1))", None),
+        ("torch.nextafter({}, {}.abs() + 64)", None), ("torch.ldexp({}, {}.clamp(-3, 3))", None), ("torch.true_divide({}, {}.abs() + 1)", None), ("F.prelu({0}, {0}.mean().reshape(1))", None),
     ))
     b.emit(fill(text, name, other), b.depth_of(name, other, more=more) if more is not None else None)
 

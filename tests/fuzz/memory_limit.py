@@ -26,4 +26,4 @@ def limited_memory():
 
 def ran_out_of_memory(raised):
     """Whether an exception, as its type and text, says so."""
-    return raised is not None and (raised[0] == "MemoryError" or any(text in raised[1] for text in ("can't allocate memory", "std::bad_alloc")))
+    return raised is not None and (raised[0] in ("MemoryError", "OutOfMemoryError") or any(text in raised[1] for text in ("can't allocate memory", "std::bad_alloc")))
