@@ -396,6 +396,13 @@ const OperatorSchema* is_pinned() {
   return schema;
 }
 
+const OperatorSchema* check_indices() {
+  static const OperatorSchema* const schema = intern_schema(
+      "oxyfuel::check_indices(Tensor index, SymInt size, int dim, bool counts_back, SymInt? ignored, str "
+      "where) -> ()");
+  return schema;
+}
+
 const OperatorSchema* total() {
   static const OperatorSchema* const schema =
       intern_schema("oxyfuel::total(Tensor self, int tangent) -> Tensor");

@@ -99,6 +99,8 @@ const OperatorSchema* is_pinned();  // (self, device)
 // Operators of our own, which are in no graph that a program records.
 //
 // The gradient of `self` that is complete, for the backward pass to go on from (passes/training).
+// Of our own, for the host, between stages: (index, size, dim, counts_back, ignored, where).
+const OperatorSchema* check_indices();
 const OperatorSchema* total();  // (self, tangent)
 // The weight of a linear layer, [out_features, in_features], laid out for packed_linear. The result is
 // opaque: only packed_linear can read it. `rows` is the product of the other sizes of x, 0 if it varies.

@@ -66,6 +66,7 @@ Config read_config(const Environment& environment) {
   result.compile_threads = parse_count("OXYFUEL_COMPILE_THREADS", text("OXYFUEL_COMPILE_THREADS"));
   if (const std::string ahead = text("OXYFUEL_COMPILE_AHEAD"); !ahead.empty())
     result.compile_ahead = parse_flag("OXYFUEL_COMPILE_AHEAD", ahead);
+  result.check_indices = parse_flag("OXYFUEL_CHECK_INDICES", text("OXYFUEL_CHECK_INDICES"));
   const std::string blocking = text("CUDA_LAUNCH_BLOCKING");
   result.launch_blocking = !blocking.empty() && blocking != "0";
   result.cache = cache_folder(environment);

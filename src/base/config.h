@@ -20,6 +20,8 @@ struct Config {
   // OXYFUEL_COMPILE_AHEAD: whether backward passes are compiled before they are asked for; none: where
   // kernels run on another device than the host.
   std::optional<bool> compile_ahead;
+  // OXYFUEL_CHECK_INDICES: the host checks indices before a kernel reads them.
+  bool check_indices = false;
   int compile_threads = 0;  // OXYFUEL_COMPILE_THREADS: threads that compile kernels; 0: one a core
   bool launch_blocking =
       false;  // CUDA_LAUNCH_BLOCKING, which NVIDIA's driver reads: a launch waits for its end

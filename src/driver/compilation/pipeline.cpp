@@ -28,6 +28,7 @@
 #include "loop/devices.h"
 #include "loop/lowering.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/staging/index_checks.h"
 #include "passes/staging/stages.h"
 #include "plan/step_buffers.h"
 #include "runtime/device/device.h"
@@ -35,6 +36,7 @@
 #include "runtime/execution/executable.h"
 #include "runtime/execution/interpreter.h"
 #include "runtime/execution/size_constants.h"
+#include "runtime/extern/index_range.h"
 #include "runtime/extern/program_operators.h"
 #include "runtime/values/convert.h"
 #include "runtime/variants/static_variants.h"
@@ -412,6 +414,24 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
   return compile_ahead(std::move(steps));
 }
 
+// The graph with checks of its indices by the host: of those on the host into tensors that are not, of all
+// that are no constants if OXYFUEL_CHECK_INDICES says so. Constants are looked at now.
+graph::Graph with_index_checks(const graph::Graph& graph, const std::vector<at::Tensor>& constants) {
+  const auto lies_within = [&](const graph::Constant& constant, const ops::CheckedIndex& checked) {
+    if (!checked.size.is_constant() || (checked.ignored && !checked.ignored->is_constant())) return true;
+    runtime::IndexRange range{checked.size.constant(), checked.dimension, checked.counts_back, {}};
+    if (checked.ignored) range.ignored = checked.ignored->constant();
+    return runtime::lie_within(constants.at(static_cast<size_t>(constant.handle)), range);
+  };
+  return passes::check_indices(graph, [&](const ops::CheckedIndex& checked, const TensorMeta& self) {
+    const bool is_left_to_device = !is_on_host(graph.meta(checked.index).device);
+    const auto constant = std::ranges::find(graph.constants, checked.index, &graph::Constant::value);
+    if (constant != graph.constants.end())
+      return !is_left_to_device && !is_on_host(self.device) && !lies_within(*constant, checked);
+    return config().check_indices || (!is_left_to_device && !is_on_host(self.device));
+  });
+}
+
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
 // compile() returns.
 autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const Dump& dump,
@@ -420,6 +440,7 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
   compiler.compile = [&statistics, options, dump](graph::Graph graph, std::vector<at::Tensor> constants,
                                                   const std::string& stage,
                                                   const runtime::Ownership& ownership) {
+    if (options.backend == Backend::Native) graph = with_index_checks(graph, constants);
     Compiled compiled =
         compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
     statistics += compiled.statistics;
@@ -503,6 +524,8 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
         {std::move(recording), std::move(*joint)}, std::move(recorded),
         compiler_of_halves(options, dump, result.statistics, compiles_ahead));
   } else {
+    if (options.backend == Backend::Native)
+      recording.graph = with_index_checks(recording.graph, recording.constants);
     result = compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
                                 dump, "");
   }

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <ranges>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "runtime/device/call_site.h"
 #include "runtime/device/generators.h"
 #include "runtime/execution/interpreter.h"
+#include "runtime/extern/index_range.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensors.h"
 
@@ -153,6 +155,12 @@ class StagedGraph final : public CompiledGraph {
     const at::NoGradGuard no_grad;
     const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                    c10::autocast_dispatch_keyset);
+    if (node.op == op::check_indices()) {
+      const auto& index = std::get<graph::ValueRef>(node.args.at(0));
+      runtime::check_indices(tensor(index.id, values, symbols), index_range(node, symbols),
+                             std::get<std::string>(node.args.at(5)));
+      return;
+    }
     const auto lookup = [&](ValueId id) { return tensor(id, values, symbols); };
     const std::vector<c10::IValue> returned = runtime::call_node(node, lookup, symbols);
     std::vector<at::Tensor> tensors;
@@ -174,6 +182,19 @@ class StagedGraph final : public CompiledGraph {
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != graph::kNoValue)
         values[node.outputs[i]] = as_announced(tensors.at(i), metas_[node.outputs[i]], symbols);
+  }
+
+  // The one that an op::check_indices() names.
+  static runtime::IndexRange index_range(const graph::Node& node, runtime::SymbolValues symbols) {
+    const auto number = [&](size_t i) {
+      return runtime::number_of(std::get<Expr>(node.args.at(i)), symbols);
+    };
+    runtime::IndexRange range{.size = number(1),
+                              .dimension = number(2),
+                              .counts_back = std::get<bool>(node.args.at(3)),
+                              .ignored = {}};
+    if (std::holds_alternative<Expr>(node.args.at(4))) range.ignored = number(4);
+    return range;
   }
 
   // The tensor in the layout that later stages rely on.

@@ -22,6 +22,7 @@
 #include "hook/hook.h"
 #include "runtime/device/current.h"
 #include "runtime/execution/executable.h"
+#include "runtime/extern/index_range.h"
 #include "runtime/values/tensor_object.h"
 #include "torch_api/error_text.h"
 #include "trace/functional/functionalise.h"
@@ -292,6 +293,9 @@ std::optional<std::vector<Ref>> Entry::run() {
     } catch (const eval::Interrupted&) {
       return std::vector<Ref>();
     } catch (const c10::AcceleratorError&) {  // the device is lost: eager could not run either
+      torch::translate_exception_to_python(std::current_exception());
+      return std::vector<Ref>();
+    } catch (const runtime::IndexOutOfRange&) {  // eager would lose the device
       torch::translate_exception_to_python(std::current_exception());
       return std::vector<Ref>();
     } catch (const runtime::LeftToEager&) {

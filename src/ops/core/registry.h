@@ -92,6 +92,17 @@ using Lowering = std::function<void(loop::LoweringContext& context, const graph:
 // of range or a division by zero.
 enum class Raises : uint8_t { Never, OnIntegers, OnAnyElements };
 
+// Which integers name positions in the operator's first argument, `self`.
+enum class Indices : uint8_t {
+  None,
+  Lists,      // (self, indices): a list of tensors, one a dimension; negative ones count from the end
+  Along,      // (self, dim, index)
+  AlongBack,  // likewise; negative ones count from the end
+  Flat,       // (self, index): in all of its elements; negative ones count from the end
+  Rows,       // (self, indices): in its first dimension
+  Classes,    // (self, target, weight, reduction, ignored index): in its dimension of classes
+};
+
 // The integers among what the operator returns, in order.
 using NumbersRule = std::vector<Expr> (*)(const ShapeContext& context);
 
@@ -109,6 +120,7 @@ struct OperatorEntry {
   ElementRule element = nullptr;
   bool is_random = false;  // draws from a generator without naming one in its schema
   Raises raises = Raises::Never;
+  Indices indices = Indices::None;
   Traits traits = {};
 };
 

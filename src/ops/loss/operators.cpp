@@ -13,12 +13,14 @@ Family loss_operators() {
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
        .shape = shapes::nll_loss,
        .lower = lowerings::nll_loss,
-       .raises = Raises::OnIntegers},
+       .raises = Raises::OnIntegers,
+       .indices = Indices::Classes},
       {.name = "aten::nll_loss2d_forward",
        .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
                  "ignore_index) -> (Tensor output, Tensor total_weight)",
        .shape = shapes::nll_loss_2d,
-       .raises = Raises::OnIntegers},
+       .raises = Raises::OnIntegers,
+       .indices = Indices::Classes},
       {.name = "aten::nll_loss_backward",
        .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
                  "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",

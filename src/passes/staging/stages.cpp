@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "graph/sizes.h"
 #include "ops/core/registry.h"
@@ -17,14 +18,19 @@ namespace oxy::passes {
 
 namespace {
 
-bool computes_symbols(const Node& node) {
-  return !node.computed.empty();
+// Between stages.
+bool runs_on_host(const Node& node) {
+  return !node.computed.empty() || node.op == op::check_indices();
+}
+
+bool checks_data(const Node& node) {
+  return !node.checks.empty() || node.op == op::check_indices();
 }
 
 // Whether the node must run although nothing reads its results.
 bool must_run(const Graph& graph, const Node& node) {
-  if (computes_symbols(node))
-    return !node.checks.empty() || std::ranges::any_of(node.computed, &graph::ComputedSymbol::is_wanted);
+  if (runs_on_host(node))
+    return checks_data(node) || std::ranges::any_of(node.computed, &graph::ComputedSymbol::is_wanted);
   return has_effect(node) || ops::may_raise(graph, node);
 }
 
@@ -78,20 +84,20 @@ class Cutter {
         if (const auto it = symbol_from_.find(symbol); it != symbol_from_.end())
           stage = std::max(stage, it->second);
       });
-      if (computes_symbols(node)) {
+      if (runs_on_host(node)) {
         // The symbols of its checks are read before, or at the same place.
         for (const sym::Condition& condition : node.checks)
           for (const Expr& variable : sym::variables(condition))
             if (const auto it = symbol_from_.find(variable.variable_id()); it != symbol_from_.end())
               stage = std::max(stage, it->second - 1);
-        if (!node.checks.empty()) behind_checks = std::max(behind_checks, stage + 1);
+        if (checks_data(node)) behind_checks = std::max(behind_checks, stage + 1);
         for (const graph::ComputedSymbol& symbol : node.computed)
           symbol_from_[symbol.variable.variable_id()] = stage + 1;
       } else if (has_effect(node)) {
         stage = last_effect = std::max(stage, last_effect);
       }
       stage_of_[n] = stage;
-      const size_t known = stage + (computes_symbols(node) ? 1 : 0);
+      const size_t known = stage + (runs_on_host(node) ? 1 : 0);
       last_ = std::max(last_, known);
       for (const ValueId id : node.outputs)
         if (id != graph::kNoValue) known_from_[id] = known;
@@ -112,7 +118,7 @@ class Cutter {
         has_readers = has_readers || is_read[id];
         latest = std::min(latest, needed_at[id]);
       }
-      if (!computes_symbols(node) && !has_effect(node) && has_readers) stage_of_[n] = latest;
+      if (!runs_on_host(node) && !has_effect(node) && has_readers) stage_of_[n] = latest;
       graph::for_each_input(node, [&](ValueId id) {
         is_read[id] = true;
         needed_at[id] = std::min(needed_at[id], stage_of_[n]);
@@ -122,7 +128,7 @@ class Cutter {
 
   // --- the graphs of the stages
 
-  static bool is_view(const Node& node) { return !computes_symbols(node) && node.op->is_view(); }
+  static bool is_view(const Node& node) { return !runs_on_host(node) && node.op->is_view(); }
 
   // Other views are made where they are read.
   bool must_be_seen(size_t s, const Node& view) const {
@@ -170,7 +176,7 @@ class Cutter {
     for (const NodeId n : source_.nodes.ids()) {
       const Node& node = source_.nodes[n];
       if (stage_of_[n] != s || (is_view(node) && !must_be_seen(s, node))) continue;
-      if (!computes_symbols(node)) {
+      if (!runs_on_host(node)) {
         append(s, node);
         continue;
       }
@@ -195,7 +201,7 @@ class Cutter {
 
   bool is_made_before_last(ValueId root) const {
     const NodeId n = source_.values[root].node;
-    return n != graph::kNoNode && (computes_symbols(source_.nodes[n]) || stage_of_[n] != last_);
+    return n != graph::kNoNode && (runs_on_host(source_.nodes[n]) || stage_of_[n] != last_);
   }
 
   void find_roots_of_results() {
@@ -231,7 +237,7 @@ class Cutter {
   void add_crossing_outputs() {
     for (const ValueId id : crossing_) {
       const NodeId n = source_.values[id].node;
-      if (computes_symbols(source_.nodes[n])) continue;
+      if (runs_on_host(source_.nodes[n])) continue;
       const size_t s = stage_of_[n];
       Stage& stage = program_.stages[s];
       if (std::ranges::find(stage.outputs, id) != stage.outputs.end()) continue;
@@ -297,7 +303,7 @@ class Cutter {
 }  // namespace
 
 bool reads_data(const graph::Graph& graph) {
-  return std::ranges::any_of(graph.nodes, computes_symbols);
+  return std::ranges::any_of(graph.nodes, runs_on_host);
 }
 
 graph::Graph without_unneeded_reads(const graph::Graph& source) {

@@ -2,9 +2,9 @@
 // that each stage is a graph whose sizes are known when it begins.
 //
 // A node is in the latest stage that its readers allow, since what is computed where it is read can be fused
-// with it. Nodes that compute symbols (graph::Node::computed) are in no stage: they run between stages, as
-// early as they can. What follows a node with checks in program order runs behind these checks, because it
-// may rely on them. Effects keep their order. Views are made again in each stage that reads them, so that
+// with it. Nodes that compute symbols (graph::Node::computed) and those that check indices
+// (op::check_indices) are in no stage: they run between stages, as early as they can. What follows a check in
+// program order runs behind it, because it may rely on it. Effects keep their order. Views are made again in each stage that reads them, so that
 // only tensors of their own memory cross.
 #pragma once
 
@@ -41,7 +41,7 @@ struct StagedProgram {
 // Without the nodes that no result, effect or check needs. A symbol that nothing mentions is not computed.
 graph::Graph without_unneeded_reads(const graph::Graph& source);
 
-// Whether a node computes a symbol.
+// Whether the host has to read data: a node computes a symbol or checks indices.
 bool reads_data(const graph::Graph& graph);
 
 // Precondition: functional, and reads_data().

@@ -1,0 +1,45 @@
+#include "passes/staging/index_checks.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "aten/operators.h"
+#include "passes/rewriting/rewrite.h"
+
+namespace oxy::passes {
+namespace {
+
+std::vector<ops::CheckedIndex> wanted(const Graph& source, const Node& node, const WantsCheck& wants) {
+  std::vector<ops::CheckedIndex> result = ops::checked_indices(source, node);
+  std::erase_if(result, [&](const ops::CheckedIndex& checked) {
+    return !wants(checked, source.meta(tensor_argument(node, 0)));
+  });
+  return result;
+}
+
+}  // namespace
+
+graph::Graph check_indices(const graph::Graph& source, const WantsCheck& wants) {
+  IdVector<NodeId, std::vector<ops::CheckedIndex>> checks(source.nodes.size());
+  for (const NodeId n : source.nodes.ids()) checks[n] = wanted(source, source.nodes[n], wants);
+  if (std::ranges::all_of(checks, [](const auto& of_node) { return of_node.empty(); })) return source;
+  Rewriter rewriter(source);
+  for (const NodeId n : source.nodes.ids()) {
+    const Node& node = source.nodes[n];
+    for (const ops::CheckedIndex& checked : checks[n]) {
+      const Argument ignored = checked.ignored ? Argument(*checked.ignored) : Argument(graph::None{});
+      const std::string where =
+          node.location == graph::kNoLocation ? "" : source.locations[node.location].text;
+      rewriter.graph().add_node(op::check_indices(),
+                                {ValueRef{rewriter.map(checked.index)}, checked.size, Expr(checked.dimension),
+                                 checked.counts_back, ignored, where},
+                                {}, node.location);
+    }
+    rewriter.keep(rewriter.renamed(node));
+  }
+  return rewriter.finish();
+}
+
+}  // namespace oxy::passes
