@@ -192,12 +192,12 @@ std::vector<Value> reduce_row(BlockPrinter& block, ReductionKind kind, DType acc
   }
   const Value result = reduced(block, kind, dtype, parts.text);
   if (kind != ReductionKind::OnlineSoftmax) return {result};
-  // Nothing but -inf: the sum is 0, and a softmax 0 / 0, as in eager.
   const Value off = block.named(fmt::format("{} - {}", parts.text, result.text), dtype, all);
   const Value terms = block.named(fmt::format("tl.exp({})", off.text), dtype, all);
-  const Value kept = block.named(
-      fmt::format("tl.where({} == float(\"-inf\"), 0.0, {})", parts.text, terms.text), dtype, all);
-  return {result, reduced(block, ReductionKind::Sum, dtype, kept.text)};
+  const Value sum = reduced(block, ReductionKind::Sum, dtype, terms.text);
+  // Nothing but -inf: the terms are NaN. Their sum is 0, and a softmax 0 / 0, as in eager.
+  return {result, block.named(fmt::format("tl.where({} == float(\"-inf\"), 0.0, {})", result.text, sum.text),
+                              dtype, block.row_dims())};
 }
 
 LoopedReduction::LoopedReduction(BlockPrinter& block, ReductionKind kind, DType accumulate,
