@@ -2,23 +2,8 @@
 
 import html
 
-# What to do about a break whose reason begins so, where the break brings no advice of its own.
-_ADVICE = (
-    ("the result of aten::_local_scalar_dense", "keep the value a tensor, as torch.where does, if it only chooses between tensors"),
-    ("the result of", "its size depends on data: a fixed size and a mask can be captured"),
-    ("uses a number or text", "make it a tensor if it takes part in computations on tensors"),
-    ("calls ", "call it outside; or mark it, with allow_in_graph if it only computes on tensors, with assume_constant_result"
-               " if it always returns the same"),
-    ("advances an iterator", "nothing, if the loop's body is captured; to unroll the loop, let nothing in it break"),
-)
+# What to do about a break that brings no advice.
 _ELSE = "nothing, unless it runs often: Python performs the instruction, and capture goes on behind it"
-
-
-def advice(record):
-    """What to do about a break."""
-    if record["hint"]:
-        return record["hint"]
-    return next((text for start, text in _ADVICE if record["reason"].startswith(start)), _ELSE)
 
 
 def _count(number, noun):
@@ -91,7 +76,7 @@ class Explanation:
     @staticmethod
     def _end_lines(record):
         return [f"at {line}" for line in record["stack"][:1]] + [f"called from {line}" for line in record["stack"][1:]] + [
-            f"what to do: {advice(record)}"
+            f"what to do: {record['hint'] or _ELSE}"
         ]
 
     def __str__(self):

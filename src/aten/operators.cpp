@@ -239,6 +239,18 @@ const OperatorSchema* div() {
   return schema;
 }
 
+const OperatorSchema* mul_by_number() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* div_by_number() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::div.Scalar(Tensor self, Scalar other) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* pow_scalar() {
   static const OperatorSchema* const schema =
       intern_schema("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor");
@@ -398,8 +410,8 @@ const OperatorSchema* is_pinned() {
 
 const OperatorSchema* check_indices() {
   static const OperatorSchema* const schema = intern_schema(
-      "oxyfuel::check_indices(Tensor index, SymInt size, int dim, bool counts_back, SymInt? ignored, str "
-      "where) -> ()");
+      "oxyfuel::check_indices(Tensor index, SymInt size, int dim, bool counts_back, SymInt? ignored, SymInt "
+      "elements, bool is_left_to_eager, str where) -> ()");
   return schema;
 }
 

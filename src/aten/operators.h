@@ -51,6 +51,8 @@ const OperatorSchema* add();             // (self, other, alpha)
 const OperatorSchema* sub();             // (self, other, alpha)
 const OperatorSchema* mul();             // (self, other)
 const OperatorSchema* div();             // (self, other)
+const OperatorSchema* mul_by_number();   // (self, number)
+const OperatorSchema* div_by_number();   // (self, number)
 const OperatorSchema* pow_scalar();      // (self, exponent)
 const OperatorSchema* rsqrt();           // (self)
 const OperatorSchema* exp();             // (self)
@@ -99,9 +101,10 @@ const OperatorSchema* is_pinned();  // (self, device)
 // Operators of our own, which are in no graph that a program records.
 //
 // The gradient of `self` that is complete, for the backward pass to go on from (passes/training).
-// Of our own, for the host, between stages: (index, size, dim, counts_back, ignored, where).
-const OperatorSchema* check_indices();
 const OperatorSchema* total();  // (self, tangent)
+// For the host, between stages (passes/staging/index_checks.h): (index, size, dim, counts_back, ignored,
+// elements, is_left_to_eager, where). Without elements nothing is checked.
+const OperatorSchema* check_indices();
 // The weight of a linear layer, [out_features, in_features], laid out for packed_linear. The result is
 // opaque: only packed_linear can read it. `rows` is the product of the other sizes of x, 0 if it varies.
 const OperatorSchema* pack_linear();  // (weight, rows)

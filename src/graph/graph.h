@@ -82,6 +82,9 @@ struct Location {
 class SharedMeta {
  public:
   SharedMeta() : SharedMeta(TensorMeta()) {}
+  // A copy stands for a move, so that none is left without metadata.
+  SharedMeta(const SharedMeta&) = default;
+  SharedMeta& operator=(const SharedMeta&) = default;
   SharedMeta(TensorMeta meta) : meta_(std::make_shared<const TensorMeta>(std::move(meta))) {}
   const TensorMeta& operator*() const { return *meta_; }
   const TensorMeta* operator->() const { return meta_.get(); }
@@ -139,7 +142,7 @@ struct Graph {
   int32_t checkpoint(const Node& node) const {
     return node.location == kNoLocation ? 0 : locations.at(node.location).checkpoint;
   }
-  // The reference remains valid while values are added.
+  // The reference remains valid while values are added, until the value gets other metadata.
   const TensorMeta& meta(ValueId id) const { return *values.at(id).meta; }
 };
 

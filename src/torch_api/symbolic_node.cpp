@@ -19,41 +19,82 @@ using sym::Expr;
 
 constexpr int64_t kMaxExponent = 16;  // of a power that is multiplied out
 
+// A float that is a quotient of integers, at least one of which is no constant.
+struct Quotient {
+  Expr numerator;
+  Expr denominator;
+};
+
+using Value = std::variant<Expr, Condition, double, Quotient>;
+
+// A number as a quotient of integers. Nothing: it is a float that is no integer.
+std::optional<Quotient> as_quotient(const Value& value) {
+  constexpr double kMostExact = 1LL << 53;
+  if (const auto* quotient = std::get_if<Quotient>(&value)) return *quotient;
+  if (const auto* integer = std::get_if<Expr>(&value)) return Quotient{*integer, 1};
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr || std::trunc(*number) != *number || !(std::abs(*number) < kMostExact))
+    return std::nullopt;
+  return Quotient{static_cast<int64_t>(*number), 1};
+}
+
 class SymbolicNode final : public c10::SymNodeImpl {
  public:
-  using Value = std::variant<Expr, Condition, double>;
-
   SymbolicNode(SymbolsPointer symbols, Value value)
       : symbols_(std::move(symbols)), value_(std::move(value)) {}
 
   const Value& value() const { return value_; }
+  const SymbolsPointer& symbols() const { return symbols_; }
 
   bool is_int() override { return std::holds_alternative<Expr>(value_); }
   bool is_bool() override { return std::holds_alternative<Condition>(value_); }
-  bool is_float() override { return std::holds_alternative<double>(value_); }
+  bool is_float() override { return !is_int() && !is_bool(); }
 
   SymNode add(const SymNode& other) override {
-    return arithmetic(other, [](const auto& a, const auto& b) { return a + b; });
+    const auto sum = [](const Quotient& a, const Quotient& b) {
+      return Quotient{a.numerator * b.denominator + b.numerator * a.denominator,
+                      a.denominator * b.denominator};
+    };
+    return arithmetic(other, [](const auto& a, const auto& b) { return a + b; }, sum);
   }
   SymNode sub(const SymNode& other) override {
-    return arithmetic(other, [](const auto& a, const auto& b) { return a - b; });
+    const auto difference = [](const Quotient& a, const Quotient& b) {
+      return Quotient{a.numerator * b.denominator - b.numerator * a.denominator,
+                      a.denominator * b.denominator};
+    };
+    return arithmetic(other, [](const auto& a, const auto& b) { return a - b; }, difference);
   }
   SymNode mul(const SymNode& other) override {
-    return arithmetic(other, [](const auto& a, const auto& b) { return a * b; });
+    const auto product = [](const Quotient& a, const Quotient& b) {
+      return Quotient{a.numerator * b.numerator, a.denominator * b.denominator};
+    };
+    return arithmetic(other, [](const auto& a, const auto& b) { return a * b; }, product);
   }
-  SymNode neg() override { return is_float() ? node(-floating()) : node(-integer()); }
+  SymNode neg() override {
+    if (const auto* quotient = std::get_if<Quotient>(&value_))
+      return node(Quotient{-quotient->numerator, quotient->denominator});
+    return is_float() ? node(-floating()) : node(-integer());
+  }
   SymNode floordiv(const SymNode& other) override {
-    if (is_float()) return node(std::floor(floating() / get<double>(operand(other))));
+    if (is_float()) return node(std::floor(floating() / number(operand(other))));
     return node(sym::floordiv(integer(), divisor(other)));
   }
   SymNode mod(const SymNode& other) override {
     if (is_float()) {
-      const double b = get<double>(operand(other));
+      const double b = number(operand(other));
       return node(floating() - std::floor(floating() / b) * b);
     }
     return node(sym::mod(integer(), divisor(other)));
   }
-  SymNode truediv(const SymNode& other) override { return node(number(value_) / number(operand(other))); }
+  SymNode truediv(const SymNode& other) override {
+    const Value right = operand(other);
+    const std::optional<Quotient> a = as_quotient(value_), b = as_quotient(right);
+    const bool has_symbols =
+        std::holds_alternative<Quotient>(value_) || std::holds_alternative<Quotient>(right);
+    if (has_symbols && a && b && !(b->numerator == Expr(0)))
+      return quotient({a->numerator * b->denominator, a->denominator * b->numerator});
+    return node(number(value_) / number(right));
+  }
   SymNode pow(const SymNode& other) override {
     const Value exponent = operand(other);
     if (is_float() || is_floating(exponent)) return node(std::pow(number(value_), number(exponent)));
@@ -63,11 +104,11 @@ class SymbolicNode final : public c10::SymNodeImpl {
     return node(sym::product(std::vector<Expr>(static_cast<size_t>(n), integer())));
   }
   SymNode sym_min(const SymNode& other) override {
-    if (is_float()) return node(std::min(floating(), get<double>(operand(other))));
+    if (is_float()) return node(std::min(floating(), number(operand(other))));
     return node(sym::min(integer(), get<Expr>(operand(other))));
   }
   SymNode sym_max(const SymNode& other) override {
-    if (is_float()) return node(std::max(floating(), get<double>(operand(other))));
+    if (is_float()) return node(std::max(floating(), number(operand(other))));
     return node(sym::max(integer(), get<Expr>(operand(other))));
   }
   SymNode ceil() override { return is_float() ? node(rounded(std::ceil(floating()))) : clone(); }
@@ -123,7 +164,10 @@ class SymbolicNode final : public c10::SymNodeImpl {
   }
 
   SymNode clone() override { return node(value_); }
-  SymNode sym_float() override { return node(number(value_)); }
+  SymNode sym_float() override {
+    if (is_float()) return clone();
+    return quotient({simplified(value_), 1});
+  }
   // PyTorch writes the end of a slice that goes on as the largest number, and compares sizes with it. No
   // symbol reaches kMaxInt, so that it compares alike.
   SymNode wrap_int(int64_t value) override {
@@ -188,16 +232,29 @@ class SymbolicNode final : public c10::SymNodeImpl {
   }
   const Expr& integer() const { return get<Expr>(value_); }
   const Condition& condition() const { return get<Condition>(value_); }
-  double floating() const { return get<double>(value_); }
+  double floating() { return number(value_); }
 
   int64_t specialised(const Value& value) {
     return environment().specialise(get<Expr>(value), symbols_->where);
   }
   // As a float; an integer is specialised.
   double number(const Value& value) {
+    if (const auto* quotient = std::get_if<Quotient>(&value))
+      return static_cast<double>(specialised(quotient->numerator)) /
+             static_cast<double>(specialised(quotient->denominator));
     return is_floating(value) ? get<double>(value) : static_cast<double>(specialised(value));
   }
-  static bool is_floating(const Value& value) { return std::holds_alternative<double>(value); }
+  static bool is_floating(const Value& value) {
+    return std::holds_alternative<double>(value) || std::holds_alternative<Quotient>(value);
+  }
+
+  SymNode quotient(const Quotient& value) {
+    const Expr numerator = environment().simplify(value.numerator),
+               denominator = environment().simplify(value.denominator);
+    if (numerator.is_constant() && denominator.is_constant())
+      return node(static_cast<double>(numerator.constant()) / static_cast<double>(denominator.constant()));
+    return node(Quotient{numerator, denominator});
+  }
 
   bool decided() { return environment().expect(condition(), symbols_->where); }
   bool general_or(bool otherwise) {
@@ -229,9 +286,12 @@ class SymbolicNode final : public c10::SymNodeImpl {
     return list;
   }
 
-  template <class Function>
-  SymNode arithmetic(const SymNode& other, const Function& function) {
+  template <class Function, class OfQuotients>
+  SymNode arithmetic(const SymNode& other, const Function& function, const OfQuotients& of_quotients) {
     const Value right = operand(other);
+    if (std::holds_alternative<Quotient>(value_) || std::holds_alternative<Quotient>(right))
+      if (const std::optional<Quotient> a = as_quotient(value_), b = as_quotient(right); a && b)
+        return quotient(of_quotients(*a, *b));
     if (is_float() || is_floating(right)) return node(function(number(value_), number(right)));
     return node(environment().simplify(function(integer(), get<Expr>(right))));
   }
@@ -239,6 +299,11 @@ class SymbolicNode final : public c10::SymNodeImpl {
   template <class OfFloats, class OfIntegers>
   SymNode compared(const SymNode& other, const OfFloats& of_floats, const OfIntegers& of_integers) {
     const Value right = operand(other);
+    if (std::holds_alternative<Quotient>(value_) || std::holds_alternative<Quotient>(right)) {
+      const std::optional<Quotient> a = as_quotient(value_), b = as_quotient(right);
+      if (a && b && a->denominator == Expr(1) && b->denominator == Expr(1))
+        return node(of_integers(a->numerator, b->numerator));
+    }
     if (is_float() || is_floating(right)) return node(Condition(of_floats(number(value_), number(right))));
     return node(of_integers(integer(), get<Expr>(right)));
   }
@@ -288,6 +353,16 @@ c10::SymBool to_torch(const SymbolsPointer& symbols, const Condition& condition)
 Expr expression_of(const c10::SymInt& value) {
   if (const auto number = value.maybe_as_int()) return *number;
   return std::get<Expr>(ours(value.toSymNodeImplUnowned()).value());
+}
+
+std::optional<std::pair<c10::SymInt, c10::SymInt>> quotient_of(const c10::SymFloat& value) {
+  if (!value.is_symbolic()) return std::nullopt;
+  const c10::SymNode held = value.toSymNodeImpl();
+  const auto* const node = dynamic_cast<const SymbolicNode*>(held.get());
+  const auto* const quotient = node == nullptr ? nullptr : std::get_if<Quotient>(&node->value());
+  if (quotient == nullptr) return std::nullopt;
+  return std::pair(to_torch(node->symbols(), quotient->numerator),
+                   to_torch(node->symbols(), quotient->denominator));
 }
 
 Condition condition_of(const c10::SymBool& value) {

@@ -10,19 +10,22 @@
 //   the guard_size_oblivious                      values at hand. What data decides is false, or true
 //   statically_known_true                     answer(): what is certain
 //   expect_true                               check()
-// Floats are numbers: an integer that becomes one is specialised first, with a guard.
+// A float is a number, or a quotient of integers (`2.0 / (n - 1)`): what else becomes of such a quotient
+// specialises the integers, with a guard.
 //
 // Failures are exceptions that pass through PyTorch: sym::DataDependence and Unsupported. Nodes keep their
 // environment alive. They belong to one thread.
 #pragma once
 
 #include <c10/core/SymBool.h>
+#include <c10/core/SymFloat.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/SymNodeImpl.h>
 
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "sym/environment/shape_environment.h"
 
@@ -55,5 +58,7 @@ c10::SymBool to_torch(const SymbolsPointer& symbols, const sym::Condition& condi
 // Unsupported for symbolic integers that are not ours.
 sym::Expr expression_of(const c10::SymInt& value);
 sym::Condition condition_of(const c10::SymBool& value);
+// The integers whose quotient the float is. Nothing: it is a number.
+std::optional<std::pair<c10::SymInt, c10::SymInt>> quotient_of(const c10::SymFloat& value);
 
 }  // namespace oxy::torch_api

@@ -15,6 +15,7 @@
 #include "cpy/gil.h"
 #include "cpy/thread.h"
 #include "driver/calls/compiled_callable.h"
+#include "driver/state/advice.h"
 #include "driver/state/capture_gate.h"
 #include "driver/state/regions.h"
 #include "driver/state/stance.h"
@@ -162,14 +163,31 @@ class Session {
     return {};
   }
 
+  // What may avoid such a compilation, or why nothing does. Empty: that is not known, as where more than
+  // numbers has changed.
+  std::string advice(const guards::Changes& changes) const {
+    if (!changes.only_numbers || site_.varying.given_up()) return "";
+    if (changes.sizes.empty() && changes.constants.empty())
+      return " (what is asked of symbols is compiled once for each answer)";
+    if (options_.dynamic == Dynamic::Always) return "";
+    if (options_.dynamic == Dynamic::Never) return " (dynamic=False: each one is compiled)";
+    const bool is_one_size = changes.constants.empty() && changes.sizes.size() == 1 &&
+                             changes.sizes.front().part == guards::IntegerPart::Size;
+    return is_one_size ? fmt::format(" (dynamic=True or a mark of dimension {} may avoid this)",
+                                     changes.sizes.front().dimension)
+                       : " (dynamic=True may avoid this)";
+  }
+
   // Learns what has changed since the last capture, so that it is no constant of this one.
   void learn() {
     ++metrics().recompiles;
-    metrics().recompile_reasons.push_back(fmt::format("{}: {}", request_.name, why_again()));
-    log(Channel::Recompiles, "{}", metrics().recompile_reasons.back());
     Entry* const entry = nearest();
+    const guards::Changes changes =
+        entry ? entry->changes(request_.roots, request_.state) : guards::Changes();
+    metrics().recompile_reasons.push_back(
+        fmt::format("{}: {}{}", request_.name, why_again(), advice(changes)));
+    log(Channel::Recompiles, "{}", metrics().recompile_reasons.back());
     if (!entry) return;
-    const guards::Changes changes = entry->changes(request_.roots, request_.state);
     site_.varying.learn(changes);
     if (changes.elements) *options_.elements_vary = true;
     for (const guards::ChangedConstant& changed : changes.constants)
@@ -488,7 +506,7 @@ void set_unsupported_class(PyObject* unsupported) {
 void raise_unsupported(const BreakRecord& reason) {
   std::string text = reason.reason;
   if (!reason.stack.empty()) text += fmt::format("\n  at {}", fmt::join(reason.stack, "\n  called from "));
-  if (!reason.hint.empty()) text += fmt::format("\n  {}", reason.hint);
+  if (const std::string advice = advice_on(reason); !advice.empty()) text += "\n  " + advice;
   PyErr_SetString(unsupported_class() ? unsupported_class() : PyExc_RuntimeError, text.c_str());
 }
 

@@ -155,12 +155,7 @@ class StagedGraph final : public CompiledGraph {
     const at::NoGradGuard no_grad;
     const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                    c10::autocast_dispatch_keyset);
-    if (node.op == op::check_indices()) {
-      const auto& index = std::get<graph::ValueRef>(node.args.at(0));
-      runtime::check_indices(tensor(index.id, values, symbols), index_range(node, symbols),
-                             std::get<std::string>(node.args.at(5)));
-      return;
-    }
+    if (node.op == op::check_indices()) return check_indices(node, values, symbols);
     const auto lookup = [&](ValueId id) { return tensor(id, values, symbols); };
     const std::vector<c10::IValue> returned = runtime::call_node(node, lookup, symbols);
     std::vector<at::Tensor> tensors;
@@ -184,17 +179,21 @@ class StagedGraph final : public CompiledGraph {
         values[node.outputs[i]] = as_announced(tensors.at(i), metas_[node.outputs[i]], symbols);
   }
 
-  // The one that an op::check_indices() names.
-  static runtime::IndexRange index_range(const graph::Node& node, runtime::SymbolValues symbols) {
+  void check_indices(const graph::Node& node, const IdVector<ValueId, at::Tensor>& values,
+                     runtime::SymbolValues symbols) const {
     const auto number = [&](size_t i) {
       return runtime::number_of(std::get<Expr>(node.args.at(i)), symbols);
     };
+    if (number(5) == 0) return;
     runtime::IndexRange range{.size = number(1),
                               .dimension = number(2),
                               .counts_back = std::get<bool>(node.args.at(3)),
                               .ignored = {}};
     if (std::holds_alternative<Expr>(node.args.at(4))) range.ignored = number(4);
-    return range;
+    const at::Tensor index = tensor(std::get<graph::ValueRef>(node.args.at(0)).id, values, symbols);
+    if (runtime::lie_within(index, range)) return;
+    if (std::get<bool>(node.args.at(6))) throw runtime::LeftToEager();
+    runtime::raise_out_of_range(index, range, std::get<std::string>(node.args.at(7)));
   }
 
   // The tensor in the layout that later stages rely on.

@@ -75,7 +75,14 @@ Ref check_condition(Interpreter& interpreter, Arguments& a) {
 Ref check_size(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check_is_size", 1, 1);
   const std::optional<sym::Expr> size = expression_of(interpreter, arg(a, 0));
-  if (!size || !depends_on_data(interpreter, arg(a, 0))) interpreter.stop("calls torch._check_is_size()");
+  if (!size) interpreter.stop("calls torch._check_is_size()");
+  if (!depends_on_data(interpreter, arg(a, 0))) {
+    const Ref zero = Ref::steal(PyLong_FromLong(0));
+    const Ref is_size = compare(interpreter, arg(a, 0), zero.get(), Py_GE);
+    if (!is_size || !is_known_or_checked(interpreter, is_size.get()))
+      interpreter.stop("calls torch._check_is_size()");
+    return none();
+  }
   const torch_api::Symbols& symbols = *interpreter.numbers.symbols;
   if (interpreter.numbers.symbols->environment.expect_size(*size, symbols.where) == sym::Checked::Fails)
     interpreter.stop("calls torch._check_is_size()");

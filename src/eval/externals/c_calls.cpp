@@ -23,8 +23,12 @@ Ref call_real(Interpreter& interpreter, PyObject* callable, const Arguments& arg
     Arguments constants = arguments;
     for (Ref& value : constants.positional) value = constant_of(interpreter, value.get());
     for (auto& [name, value] : constants.keywords) value = constant_of(interpreter, value.get());
-    return call_real(interpreter, callable, constants);
+    return call_as_it_is(callable, constants);
   }
+  return call_as_it_is(callable, arguments);
+}
+
+Ref call_as_it_is(PyObject* callable, const Arguments& arguments) {
   std::vector<PyObject*> values;
   values.reserve(arguments.positional.size() + arguments.keywords.size() + 1);
   values.push_back(nullptr);

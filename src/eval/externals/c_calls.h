@@ -9,6 +9,8 @@ namespace oxy::eval {
 
 // Passes the arguments as they are, except that varying numbers become constants, guarded.
 Ref call_real(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
+// Varying numbers are passed too: for C code that looks at no value, as that of a container which keeps it.
+Ref call_as_it_is(PyObject* callable, const Arguments& arguments);
 // Passes the arguments in the form that plain() gives them. Notes the call in the log of torch calls.
 Ref call_real_plain(Interpreter& interpreter, PyObject* callable, const Arguments& arguments,
                     ShownAs ints = ShownAs::Constants);

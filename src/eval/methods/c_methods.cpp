@@ -136,6 +136,11 @@ constexpr std::array<std::string_view, 9> kTakesIndex = {"insert",      "pop",  
                                                          "__getitem__", "__mul__",  "__rmul__",
                                                          "__setitem__", "__imul__", "__delitem__"};
 
+// Methods of lists, deques and dicts that keep or give back an argument, and look at no other but an index or
+// a key.
+constexpr std::array<std::string_view, 7> kKeepsArgument = {
+    "append", "appendleft", "insert", "setdefault", "get", "pop", "__setitem__"};
+
 // Methods that only look at the items of their arguments: those may be external containers or generators.
 constexpr std::array<std::string_view, 22> kReadsArguments = {"extend",
                                                               "update",
@@ -432,7 +437,9 @@ Ref call_c_method(Interpreter& interpreter, PyObject* bound, PyObject* self, std
         value = drain(interpreter, value.get(), PyUnicode_Check(self));
       if (!value) return {};
     }
-    Ref result = call_real(interpreter, bound, arguments);
+    const bool keeps = (PyList_Check(self) || PyDict_Check(self) || is_deque_type(Py_TYPE(self))) &&
+                       among(kKeepsArgument, name);
+    Ref result = keeps ? call_as_it_is(bound, arguments) : call_real(interpreter, bound, arguments);
     if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(trace::trace_error()))
       stop_on_torch_error(interpreter);
     return result;

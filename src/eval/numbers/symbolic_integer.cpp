@@ -155,6 +155,19 @@ Ref integer(Interpreter& interpreter, const Expr& expression) {
   return make_varying(interpreter, {std::move(at_hand), kNoSource, known});
 }
 
+namespace {
+
+// Why a number is no constant, for the log.
+std::string why_symbol(const Interpreter& interpreter, const sym::Mark& mark) {
+  if (!mark.said.empty()) return mark.said;
+  if (mark.kind != sym::MarkKind::None) return "it is marked";
+  if (interpreter.options.all_numbers_vary) return "dynamic=True";
+  if (interpreter.options.all_sizes_vary) return "numbers of these calls have changed";
+  return "it has changed";
+}
+
+}  // namespace
+
 Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym::SymbolKind kind,
                 int64_t value, const sym::Mark& mark) {
   std::string name = interpreter.guards().describe(from.source);
@@ -165,7 +178,8 @@ Expr new_symbol(Interpreter& interpreter, const guards::SymbolSource& from, sym:
   const std::string shown = log_enabled(Channel::Dynamic) ? name : "";
   Expr symbol =
       environment(interpreter).admit(kind, {from.source.number(), std::move(name), ""}, value, mark);
-  log(Channel::Dynamic, "{} = {}, {} at this call", symbol.str(), shown, value);
+  log(Channel::Dynamic, "{} = {}, {} at this call: {}", symbol.str(), shown, value,
+      why_symbol(interpreter, mark));
   // Symbols of data, which have none, may have been made since.
   interpreter.numbers.symbol_sources.resize(static_cast<size_t>(symbol.variable_id()));
   interpreter.numbers.symbol_sources.push_back(from);

@@ -391,6 +391,13 @@ std::string_view name_of_function(PyObject* callable) {
 
 }  // namespace
 
+std::optional<Ref> tensor_for_varying(Interpreter& interpreter, PyObject* number, PyObject* tensor) {
+  if (interpreter.torch_calls || !is_varying_number(number)) return std::nullopt;
+  const at::Tensor& beside = runtime::tensor_of(tensor);
+  if (!can_calculate(interpreter, beside, number)) return std::nullopt;
+  return as_tensor(interpreter, number, beside);
+}
+
 std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
                                              std::string_view method, const Arguments& arguments) {
   if (interpreter.torch_calls) return std::nullopt;

@@ -43,6 +43,9 @@ std::optional<Ref> call_on_varying(Interpreter& interpreter, PyObject* callable,
 // varies, or the method does not take tensors there.
 std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
                                              std::string_view method, const Arguments& arguments);
+// A trace tensor without dimensions, of the type of a trace tensor, in place of a varying number. Nothing: it
+// is no such number, or its value has to be known.
+std::optional<Ref> tensor_for_varying(Interpreter& interpreter, PyObject* number, PyObject* tensor);
 // Admits a number at a place that varies. `number`: its present value, an exact int or float.
 Ref admit_varying(Interpreter& interpreter, PyObject* number, SourceId source);
 

@@ -25,22 +25,22 @@ std::optional<size_t> dimension_at(const Node& node, size_t place, int64_t rank)
   return static_cast<size_t>(dimension);
 }
 
+// Nothing beside a mask: how much there is to index is known behind the call.
 std::vector<CheckedIndex> of_lists(const graph::Graph& graph, const Node& node, const TensorMeta& self) {
   std::vector<CheckedIndex> result;
   const auto& indices = std::get<graph::ValueList>(node.args.at(1)).ids;
-  size_t dimension = 0;
-  for (const ValueId index : indices) {
-    if (index != graph::kNoValue && is_mask(graph.meta(index).dtype)) {
-      dimension += graph.meta(index).sizes.size();  // a mask takes one for each of its own
-      continue;
-    }
-    if (index != graph::kNoValue && dimension < self.sizes.size())
-      result.push_back({.index = index,
-                        .size = self.sizes[dimension],
-                        .dimension = static_cast<int64_t>(dimension),
-                        .counts_back = true});
-    ++dimension;
+  Expr elements = 1;
+  for (size_t d = 0; d < indices.size() && d < self.sizes.size(); ++d) {
+    if (indices[d] == graph::kNoValue) continue;
+    const TensorMeta& index = graph.meta(indices[d]);
+    if (is_mask(index.dtype)) return {};
+    elements = elements * element_count(index);
+    result.push_back({.index = indices[d],
+                      .size = self.sizes[d],
+                      .dimension = static_cast<int64_t>(d),
+                      .counts_back = true});
   }
+  for (CheckedIndex& checked : result) checked.elements = elements;
   return result;
 }
 
@@ -95,7 +95,10 @@ std::vector<CheckedIndex> all_of(const graph::Graph& graph, const Node& node, In
 std::vector<CheckedIndex> checked_indices(const graph::Graph& graph, const Node& node) {
   const Indices kind = entry_of(*node.op).indices;
   if (kind == Indices::None || !raises_on_data(graph, node)) return {};
-  return all_of(graph, node, kind);
+  std::vector<CheckedIndex> result = all_of(graph, node, kind);
+  for (CheckedIndex& checked : result)
+    checked.elements = checked.elements * element_count(graph.meta(node.outputs.at(0)));
+  return result;
 }
 
 }  // namespace oxy::ops

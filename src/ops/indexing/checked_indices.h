@@ -12,6 +12,7 @@ struct CheckedIndex {
   graph::ValueId index;  // a tensor of integers
   Expr size;             // of what it names positions in
   int64_t dimension = 0;
+  Expr elements = 1;                 // as many or none are read or written; of none, no index is looked at
   bool counts_back = false;          // negative ones count from the end
   std::optional<Expr> ignored = {};  // an integer that names nothing
 };

@@ -190,6 +190,21 @@ Metas index(const ShapeContext& context) {
   return {out};
 }
 
+// PyTorch's meta kernel of the in-place form does not look.
+void need_indices_that_broadcast(const ShapeContext& context, bool has_mask) {
+  std::vector<const TensorMeta*> indices;
+  for (graph::ValueId id : tensors(context, 1))
+    if (id != graph::kNoValue) indices.push_back(&context.meta_of(id));
+  if (has_mask && indices.size() > 1)
+    refused_by_eager(context, "a mask beside other indices, as many as it is true or not");
+  if (has_mask) return;
+  try {
+    broadcast(context, indices);
+  } catch (const Unsupported&) {
+    refused_by_eager(context, "indices that do not broadcast");
+  }
+}
+
 Metas index_put(const ShapeContext& context) {
   check_indices(context);
   const TensorMeta& self = context.tensor(0);
@@ -199,6 +214,7 @@ Metas index_put(const ShapeContext& context) {
     const DType dtype = context.meta_of(id).dtype;
     return dtype == DType::Bool || dtype == DType::UInt8;
   });
+  need_indices_that_broadcast(context, has_mask);
   if (values.dtype != self.dtype) {
     if (!has_mask) refused_by_eager(context, "values of another type");
     not_covered(context, "values of another type");  // which may be what one mask fills

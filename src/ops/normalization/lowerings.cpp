@@ -222,8 +222,8 @@ std::vector<Tensor> maxima_and_sums(LoweringContext& context, const Node& node, 
   return context.reduce(ReductionKind::OnlineSoftmax, x, dims, true, type, widened);
 }
 
-// Of an element, the maximum and the sum of its row. The sum is at least 1, and has its reciprocal taken once a
-// row: a product takes a fraction of a quotient's time.
+// Of an element, the maximum and the sum of its row. The sum, which is at least 1 or NaN where there is more
+// than -inf, has its reciprocal taken once a row: a product takes a fraction of a quotient's time.
 Value part_of_sum(Values v) {
   return exp(v[0] - v[1]) * (v[2].builder->constant(1.0, v[2].dtype) / v[2]);
 }

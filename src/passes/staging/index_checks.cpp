@@ -32,9 +32,10 @@ graph::Graph check_indices(const graph::Graph& source, const WantsCheck& wants) 
       const Argument ignored = checked.ignored ? Argument(*checked.ignored) : Argument(graph::None{});
       const std::string where =
           node.location == graph::kNoLocation ? "" : source.locations[node.location].text;
+      const bool is_left_to_eager = is_on_host(source.meta(tensor_argument(node, 0)).device);
       rewriter.graph().add_node(op::check_indices(),
                                 {ValueRef{rewriter.map(checked.index)}, checked.size, Expr(checked.dimension),
-                                 checked.counts_back, ignored, where},
+                                 checked.counts_back, ignored, checked.elements, is_left_to_eager, where},
                                 {}, node.location);
     }
     rewriter.keep(rewriter.renamed(node));

@@ -1,5 +1,6 @@
 // Checks of indices in front of the operators that take them. A GPU's kernel that meets an index out of range
 // ends the device's work for good; a check that the host makes before raises IndexError, and nothing is lost.
+// Where the tensor is on the host, the call is left to eager, which raises the same.
 #pragma once
 
 #include <functional>

@@ -4,7 +4,8 @@
 // A node is in the latest stage that its readers allow, since what is computed where it is read can be fused
 // with it. Nodes that compute symbols (graph::Node::computed) and those that check indices
 // (op::check_indices) are in no stage: they run between stages, as early as they can. What follows a check in
-// program order runs behind it, because it may rely on it. Effects keep their order. Views are made again in each stage that reads them, so that
+// program order runs behind it, because it may rely on it. Effects keep their order. Views are made again in
+// each stage that reads them, so that
 // only tensors of their own memory cross.
 #pragma once
 

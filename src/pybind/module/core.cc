@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/timing.h"
 #include "driver/compilation/pending_graph.h"
+#include "driver/state/advice.h"
 #include "driver/state/metrics.h"
 #include "driver/state/regions.h"
 #include "driver/state/stance.h"
@@ -59,7 +60,7 @@ nb::object compile(nb::handle target, const std::string& backend, nb::handle cus
 nb::dict as_dict(const oxy::driver::BreakRecord& record) {
   nb::dict item;
   item["reason"] = record.reason;
-  item["hint"] = record.hint;
+  item["hint"] = oxy::driver::advice_on(record);
   item["stack"] = record.stack;
   item["count"] = record.count;
   return item;

@@ -26,7 +26,8 @@ class IndexOutOfRange : public c10::IndexError {
 
 // `index`: of any integral type and device. Waits for it.
 bool lie_within(const at::Tensor& index, const IndexRange& range);
-// IndexOutOfRange if they do not, with eager's words for the first one; `where`: the user's line, or "".
-void check_indices(const at::Tensor& index, const IndexRange& range, const std::string& where);
+// IndexOutOfRange that names the first that does not. `where`: the user's line, or "".
+[[noreturn]] void raise_out_of_range(const at::Tensor& index, const IndexRange& range,
+                                     const std::string& where);
 
 }  // namespace oxy::runtime

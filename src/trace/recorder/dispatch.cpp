@@ -509,6 +509,25 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
   }
 }
 
+// A product with a quotient of sizes, or a quotient by one, as gradients make them: a product and a quotient
+// of integers, which are symbols.
+bool split_quotient(const OperatorInfo& info, Stack* stack) {
+  const bool multiplies = info.schema == op::mul_by_number();
+  if (!multiplies && info.schema != op::div_by_number()) return false;
+  const c10::IValue& factor = torch::jit::peek(*stack, 1, 2);
+  if (!factor.isScalar() || !factor.toScalar().isSymbolic() || !factor.toScalar().isFloatingPoint())
+    return false;
+  const auto quotient = torch_api::quotient_of(factor.toScalar().toSymFloat());
+  const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
+  if (!quotient || !at::isFloatingType(self.scalar_type())) return false;
+  const auto& [numerator, denominator] = *quotient;
+  at::Tensor result = self.mul(c10::Scalar(multiplies ? numerator : denominator))
+                          .div(c10::Scalar(multiplies ? denominator : numerator));
+  torch::jit::drop(*stack, 2);
+  stack->emplace_back(std::move(result));
+  return true;
+}
+
 void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const OperatorInfo& info = operator_info(op);
   Session* session = current_session();
@@ -524,7 +543,7 @@ void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   if (session == nullptr)
     throw_cannot_trace(fmt::format("a trace tensor reached {} outside its recording", op.schema().name()));
   try {
-    handle(*session, info, keys, stack);
+    if (!split_quotient(info, stack)) handle(*session, info, keys, stack);
   } catch (const Unsupported& error) {
     throw_cannot_trace(fmt::format("{}: {}", op.schema().name(), error.what()));
   } catch (const InternalError& error) {

@@ -19,6 +19,7 @@ NAMES = {
     ("runtime", "aten::_scaled_dot_product_flash_attention_for_cpu"): "tagged as random by torch, which it is not; asked before its schema is made",
     ("runtime", "oxyfuel::packed_linear"): "registered with the dispatcher, which wants the declaration",
     ("runtime", "oxyfuel::packed_convolution"): "likewise",
+    ("driver", "aten::_local_scalar_dense"): "the beginning of a reason, as users read it",
 }
 
 # (layer, what is asked of the text of a name) -> why. Names are texts by nature where they come in or go out.
