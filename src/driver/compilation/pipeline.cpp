@@ -414,22 +414,25 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
   return compile_ahead(std::move(steps));
 }
 
-// The graph with checks of its indices by the host: of those on the host into tensors that are not, of all
-// that are no constants if OXYFUEL_CHECK_INDICES says so. Constants are looked at now.
-graph::Graph with_index_checks(const graph::Graph& graph, const std::vector<at::Tensor>& constants) {
-  const auto lies_within = [&](const graph::Constant& constant, const ops::CheckedIndex& checked) {
-    if (!checked.size.is_constant() || (checked.ignored && !checked.ignored->is_constant())) return true;
+// The graph with checks of its indices by the host (passes/staging/index_checks.h): always of what a device
+// would read from the host, and of all others but constants if OXYFUEL_CHECK_INDICES says so. A constant is
+// looked at now, and is checked at each call only if it is out of range. Where the size is a symbol, that is
+// not known.
+graph::Graph with_index_checks(graph::Graph graph, const std::vector<at::Tensor>& constants) {
+  const auto is_out_of_range = [&](const graph::Constant& constant, const ops::CheckedIndex& checked) {
+    if (!checked.size.is_constant() || (checked.ignored && !checked.ignored->is_constant())) return false;
     runtime::IndexRange range{checked.size.constant(), checked.dimension, checked.counts_back, {}};
     if (checked.ignored) range.ignored = checked.ignored->constant();
-    return runtime::lie_within(constants.at(static_cast<size_t>(constant.handle)), range);
+    return !runtime::lie_within(constants.at(static_cast<size_t>(constant.handle)), range);
   };
-  return passes::check_indices(graph, [&](const ops::CheckedIndex& checked, const TensorMeta& self) {
-    const bool is_left_to_device = !is_on_host(graph.meta(checked.index).device);
-    const auto constant = std::ranges::find(graph.constants, checked.index, &graph::Constant::value);
-    if (constant != graph.constants.end())
-      return !is_left_to_device && !is_on_host(self.device) && !lies_within(*constant, checked);
-    return config().check_indices || (!is_left_to_device && !is_on_host(self.device));
-  });
+  const auto wants = [&](const graph::Graph& source, const ops::CheckedIndex& checked,
+                         const TensorMeta& self) {
+    const bool is_brought = is_on_host(source.meta(checked.index).device) && !is_on_host(self.device);
+    const auto constant = std::ranges::find(source.constants, checked.index, &graph::Constant::value);
+    if (constant != source.constants.end()) return is_brought && is_out_of_range(*constant, checked);
+    return is_brought || config().check_indices;
+  };
+  return passes::check_indices(std::move(graph), wants);
 }
 
 // Compiles the halves of joint graphs. `statistics` gets the counts of those that are compiled before
@@ -440,7 +443,7 @@ autograd::GraphCompiler compiler_of_halves(const CompileOptions& options, const 
   compiler.compile = [&statistics, options, dump](graph::Graph graph, std::vector<at::Tensor> constants,
                                                   const std::string& stage,
                                                   const runtime::Ownership& ownership) {
-    if (options.backend == Backend::Native) graph = with_index_checks(graph, constants);
+    if (options.backend == Backend::Native) graph = with_index_checks(std::move(graph), constants);
     Compiled compiled =
         compile_functional(std::move(graph), std::move(constants), {}, options, dump, stage, ownership);
     statistics += compiled.statistics;
@@ -525,7 +528,7 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
         compiler_of_halves(options, dump, result.statistics, compiles_ahead));
   } else {
     if (options.backend == Backend::Native)
-      recording.graph = with_index_checks(recording.graph, recording.constants);
+      recording.graph = with_index_checks(std::move(recording.graph), recording.constants);
     result = compile_functional(std::move(recording.graph), std::move(recording.constants), weights, options,
                                 dump, "");
   }

@@ -179,21 +179,24 @@ class StagedGraph final : public CompiledGraph {
         values[node.outputs[i]] = as_announced(tensors.at(i), metas_[node.outputs[i]], symbols);
   }
 
+  // An op::check_indices().
   void check_indices(const graph::Node& node, const IdVector<ValueId, at::Tensor>& values,
                      runtime::SymbolValues symbols) const {
+    constexpr size_t kIndex = 0, kSize = 1, kDimension = 2, kCountsBack = 3, kIgnored = 4, kElements = 5,
+                     kIsLeftToEager = 6, kWhere = 7;
     const auto number = [&](size_t i) {
       return runtime::number_of(std::get<Expr>(node.args.at(i)), symbols);
     };
-    if (number(5) == 0) return;
-    runtime::IndexRange range{.size = number(1),
-                              .dimension = number(2),
-                              .counts_back = std::get<bool>(node.args.at(3)),
+    if (number(kElements) == 0) return;
+    runtime::IndexRange range{.size = number(kSize),
+                              .dimension = number(kDimension),
+                              .counts_back = std::get<bool>(node.args.at(kCountsBack)),
                               .ignored = {}};
-    if (std::holds_alternative<Expr>(node.args.at(4))) range.ignored = number(4);
-    const at::Tensor index = tensor(std::get<graph::ValueRef>(node.args.at(0)).id, values, symbols);
+    if (std::holds_alternative<Expr>(node.args.at(kIgnored))) range.ignored = number(kIgnored);
+    const at::Tensor index = tensor(std::get<graph::ValueRef>(node.args.at(kIndex)).id, values, symbols);
     if (runtime::lie_within(index, range)) return;
-    if (std::get<bool>(node.args.at(6))) throw runtime::LeftToEager();
-    runtime::raise_out_of_range(index, range, std::get<std::string>(node.args.at(7)));
+    if (std::get<bool>(node.args.at(kIsLeftToEager))) throw runtime::LeftToEager();
+    runtime::raise_out_of_range(index, range, std::get<std::string>(node.args.at(kWhere)));
   }
 
   // The tensor in the layout that later stages rely on.

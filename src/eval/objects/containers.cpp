@@ -130,14 +130,14 @@ std::optional<int64_t> dimensions_taken(Interpreter& interpreter, PyObject* item
 
 // Indexing itself takes no torch.SymInt for an integer: such a dimension is selected before.
 IndexedTensor without_symbolic_integers(Interpreter& interpreter, PyObject* tensor, PyObject* key) {
+  // The graph module of a backend of the user's has calls of the program's alone.
+  if (interpreter.torch_calls) return {Ref::borrow(tensor), Ref::borrow(key)};
   std::vector<Ref> items;
   if (PyTuple_Check(key))
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
       items.push_back(Ref::borrow(PyTuple_GET_ITEM(key, i)));
   else
     items.push_back(Ref::borrow(key));
-  // The graph module of a backend of the user's has calls of the program's alone.
-  if (interpreter.torch_calls) return {Ref::borrow(tensor), Ref::borrow(key)};
   const auto is_symbolic = [&](const Ref& item) { return is_symbolic_integer(interpreter, item.get()); };
   const auto is_ellipsis = [](const Ref& item) { return item == Py_Ellipsis; };
   const auto is_known = [&](const Ref& item) {

@@ -14,14 +14,14 @@ namespace {
 std::vector<ops::CheckedIndex> wanted(const Graph& source, const Node& node, const WantsCheck& wants) {
   std::vector<ops::CheckedIndex> result = ops::checked_indices(source, node);
   std::erase_if(result, [&](const ops::CheckedIndex& checked) {
-    return !wants(checked, source.meta(tensor_argument(node, 0)));
+    return !wants(source, checked, source.meta(tensor_argument(node, 0)));
   });
   return result;
 }
 
 }  // namespace
 
-graph::Graph check_indices(const graph::Graph& source, const WantsCheck& wants) {
+graph::Graph check_indices(graph::Graph source, const WantsCheck& wants) {
   IdVector<NodeId, std::vector<ops::CheckedIndex>> checks(source.nodes.size());
   for (const NodeId n : source.nodes.ids()) checks[n] = wanted(source, source.nodes[n], wants);
   if (std::ranges::all_of(checks, [](const auto& of_node) { return of_node.empty(); })) return source;

@@ -11,9 +11,10 @@
 namespace oxy::passes {
 
 // `self`: what the index names positions in.
-using WantsCheck = std::function<bool(const ops::CheckedIndex& checked, const TensorMeta& self)>;
+using WantsCheck =
+    std::function<bool(const graph::Graph& source, const ops::CheckedIndex& checked, const TensorMeta& self)>;
 
 // Appends op::check_indices() for those that are wanted. Precondition: functional.
-graph::Graph check_indices(const graph::Graph& source, const WantsCheck& wants);
+graph::Graph check_indices(graph::Graph source, const WantsCheck& wants);
 
 }  // namespace oxy::passes
