@@ -116,9 +116,21 @@ bool is_nan(PyObject* object) {
   return std::isnan(number.real) || std::isnan(number.imag);
 }
 
-bool fits_float(PyObject* number) {
+bool fits_type(PyObject* number, c10::ScalarType type) {
   const double value = PyFloat_AS_DOUBLE(number);
-  return !std::isfinite(value) || std::abs(value) <= std::numeric_limits<float>::max();
+  const auto fits = [&]<class T>(T largest) {
+    return !std::isfinite(value) || std::abs(value) <= static_cast<double>(largest);
+  };
+  switch (type) {
+    case c10::ScalarType::Half:
+      return fits(std::numeric_limits<c10::Half>::max());
+    case c10::ScalarType::BFloat16:
+      return fits(std::numeric_limits<c10::BFloat16>::max());
+    case c10::ScalarType::Float:
+      return fits(std::numeric_limits<float>::max());
+    default:
+      return true;
+  }
 }
 
 bool is_unique(PyObject* constant) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Python.h>
+#include <c10/core/ScalarType.h>
 
 namespace oxy::guards {
 
@@ -22,8 +23,8 @@ bool is_value(PyObject* object);
 bool same_constant(PyObject* a, PyObject* b);
 // A float or complex that is not equal to itself. Containers find such an object by identity.
 bool is_nan(PyObject* object);
-// `number`: a float. Whether it is within the range of float32, or not finite.
-bool fits_float(PyObject* number);
+// `number`: a float. Whether it is within the range of the floating-point type, or not finite.
+bool fits_type(PyObject* number, c10::ScalarType type);
 // A constant for whose value CPython has only one object: None, True, small ints, texts of at most one
 // letter.
 bool is_unique(PyObject* constant);

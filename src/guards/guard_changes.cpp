@@ -55,7 +55,8 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
       }
     if (has_other_sizes) continue;
     if (!is_number_or_text(before) || !is_number_or_text(now)) return changed;
-    changed.constants.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now)});
+    changed.constants.push_back({describe(id), is_number(before) && Py_TYPE(before) == Py_TYPE(now),
+                                 nodes_[id].source.kind == SourceKind::Calculated});
     only_numbers &= changed.constants.back().is_number;
   }
   changed.only_numbers = only_numbers;

@@ -131,8 +131,8 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       return true;
     case CheckKind::NoGradientHooks:
       return runtime::is_tensor(value) && !has_gradient_hooks(runtime::tensor_of(value));
-    case CheckKind::FitsFloat:
-      return PyFloat_CheckExact(value) && fits_float(value);
+    case CheckKind::FitsType:
+      return PyFloat_CheckExact(value) && fits_type(value, static_cast<c10::ScalarType>(check.number));
     case CheckKind::FitsInt64: {
       int overflow = 0;
       PyLong_AsLongLongAndOverflow(value, &overflow);

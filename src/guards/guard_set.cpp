@@ -65,7 +65,8 @@ SourceId GuardSet::calculated(PyObject* function, SourceId base, SourceId other)
   return find_or_add(Source{SourceKind::Calculated, base, -1, cpy::Ref::borrow(function), other});
 }
 
-void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_t number) {
+void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_t number,
+                       std::string asked_at) {
   // Nodes are read in order: the later of two compares itself with the earlier.
   if (kind == CheckKind::Same && SourceId(number) > source) {
     const SourceId later(number);
@@ -78,7 +79,8 @@ void GuardSet::require(SourceId source, CheckKind kind, PyObject* object, int64_
     if (c.kind == kind && c.number == number && (c.object == object || same_constant(c.object.get(), object)))
       return;
   }
-  node.checks.push_back(checks_.add(Check{source, kind, cpy::Ref::borrow(object), number}));
+  node.checks.push_back(
+      checks_.add(Check{source, kind, cpy::Ref::borrow(object), number, std::move(asked_at)}));
 }
 
 void GuardSet::require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type) {

@@ -43,7 +43,7 @@ enum class CheckKind : uint8_t {
   Present,     // the location holds something
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int fits into int64
-  FitsFloat,        // the float does not overflow float32
+  FitsType,         // the float does not overflow the floating-point type `number`, a c10::ScalarType
   Unfinalized,      // the location holds nothing, or an object for which end_is_seen() is false
   Elements,         // the tensor, which has a Tensor check before, has the elements of the tensor `object`
 };
@@ -57,12 +57,14 @@ struct Check {
   CheckKind kind = CheckKind::Identity;
   cpy::Ref object;
   int64_t number = 0;
+  std::string asked_at = {};  // the user's line that needs it; empty: the object's admission
 };
 
 // A constant that was another one at a later call.
 struct ChangedConstant {
-  std::string place;       // as GuardSet::describe() names it
-  bool is_number = false;  // it was an int and is one, or it was a float and is one
+  std::string place;           // as GuardSet::describe() names it
+  bool is_number = false;      // it was an int and is one, or it was a float and is one
+  bool is_calculated = false;  // of numbers that vary, and the program asks for the number itself
 };
 
 // A size or stride of a tensor that was another one at a later call.
@@ -105,8 +107,10 @@ class GuardSet {
 
   // --- Checks. A check that is there already is not added again.
 
-  // `object` and `number` mean what the CheckKind says. `object` is held.
-  void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0);
+  // `object` and `number` mean what the CheckKind says. `object` is held. `asked_at`: the user's line that
+  // needs it, for messages.
+  void require(SourceId source, CheckKind kind, PyObject* object, int64_t number = 0,
+               std::string asked_at = {});
   // The Python class `type` and all properties of a TensorGuard.
   void require_tensor(SourceId source, const at::Tensor& tensor, PyTypeObject* type);
   // The tensor guard of a source, to say which sizes are symbols. Precondition: require_tensor() of this

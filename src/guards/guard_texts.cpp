@@ -38,8 +38,8 @@ const char* relation(CheckKind kind) {
       return "present";
     case CheckKind::NoGradientHooks:
       return "has no hooks on its gradient";
-    case CheckKind::FitsFloat:
-      return "fits float32";
+    case CheckKind::FitsType:
+      return "fits its type";
     case CheckKind::Definition:
       return "is the same method of C code";
     case CheckKind::FitsInt64:
@@ -95,6 +95,11 @@ std::string show_briefly(PyObject* object) {
   const char* utf8 = part ? PyUnicode_AsUTF8(part.get()) : nullptr;
   PyErr_Clear();
   return utf8 ? fmt::format("{}{}", utf8, is_long ? "..." : "") : "?";
+}
+
+// " (file.py:12 in forward)", or nothing.
+std::string asked_at(const Check& check) {
+  return check.asked_at.empty() ? "" : fmt::format(" ({})", check.asked_at);
 }
 
 }  // namespace
@@ -208,7 +213,8 @@ std::string GuardSet::explain_failure(std::span<PyObject* const> roots) {
       case CheckKind::Same:
         return fmt::format("{} is no longer {}", where, describe(SourceId(check.number)));
       default:
-        return fmt::format("{}: was {}, is {}", where, show(check.object.get()), show(value));
+        return fmt::format("{}{}: was {}, is {}", where, asked_at(check), show(check.object.get()),
+                           show(value));
     }
   }
   for (const DistinctGroup& group : distinct_)
@@ -243,8 +249,8 @@ std::vector<std::string> GuardSet::describe_all() const {
             fmt::format("{} {} {}", where, relation(check.kind), describe(SourceId(check.number))));
         break;
       default:
-        lines.push_back(fmt::format("{} {}{}", where, relation(check.kind),
-                                    check.object ? " " + show(check.object.get()) : ""));
+        lines.push_back(fmt::format("{} {}{}{}", where, relation(check.kind),
+                                    check.object ? " " + show(check.object.get()) : "", asked_at(check)));
     }
   }
   for (const DistinctGroup& group : distinct_)

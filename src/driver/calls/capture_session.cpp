@@ -169,6 +169,9 @@ class Session {
     if (!changes.only_numbers || site_.varying.given_up()) return "";
     if (changes.sizes.empty() && changes.constants.empty())
       return " (what is asked of symbols is compiled once for each answer)";
+    if (changes.sizes.empty() &&
+        std::ranges::all_of(changes.constants, &guards::ChangedConstant::is_calculated))
+      return " (only a number can be used there: each one is compiled)";
     if (options_.dynamic == Dynamic::Always) return "";
     if (options_.dynamic == Dynamic::Never) return " (dynamic=False: each one is compiled)";
     const bool is_one_size = changes.constants.empty() && changes.sizes.size() == 1 &&

@@ -13,7 +13,7 @@ namespace oxy::eval {
 
 // `module`.`name` is what the handler stands for. "Class.method" is allowed for the name.
 struct BuiltinEntry {
-  const char* module;
+  const char* module;  // null: the prelude
   const char* name;
   BuiltinHandler handler;
 };

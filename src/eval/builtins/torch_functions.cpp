@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "eval/builtins/builtin_families.h"
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/torch/torch_call.h"
 #include "runtime/values/tensor_object.h"
+#include "trace/composites/product_gradients.h"
 
 namespace oxy::eval {
 namespace {
@@ -110,7 +112,70 @@ Ref masked_select(Interpreter& interpreter, Arguments& a) {
   return get_item(interpreter, self.get(), mask.get());
 }
 
+// Whether torch would ask data for the gradient of a product of the tensor's elements.
+bool needs_product_gradient(Interpreter& interpreter, PyObject* self) {
+  if (interpreter.torch_calls || !trace::is_trace_tensor(self)) return false;
+  const at::Tensor& tensor = runtime::tensor_of(self);
+  return at::GradMode::is_enabled() && tensor.requires_grad() && at::isFloatingType(tensor.scalar_type());
+}
+
+// A dimension of the tensor as a number. Nothing: it is another object.
+std::optional<int64_t> known_dimension(PyObject* self, PyObject* given) {
+  if (!PyLong_CheckExact(given)) return std::nullopt;
+  const int64_t dimension = PyLong_AsLong(given), count = std::max<int64_t>(runtime::tensor_of(self).dim(), 1);
+  PyErr_Clear();
+  return dimension >= -count && dimension < count ? std::optional(dimension) : std::nullopt;
+}
+
+// The argument at a place or with a name; null if it is not given.
+Ref given_as(const Arguments& a, size_t place, const char* name) {
+  return place < a.positional.size() ? a.positional[place] : keyword(a, name);
+}
+
+// torch.prod() and torch.cumprod().
+Ref prod(Interpreter& interpreter, Arguments& a) {
+  const Ref dim = given_as(a, 1, "dim"), keepdim = given_as(a, 2, "keepdim");
+  const size_t known = a.positional.size() + (keyword(a, "dim") ? 1 : 0) + (keyword(a, "keepdim") ? 1 : 0);
+  const bool is_usual = !a.positional.empty() && known == a.positional.size() + a.keywords.size() &&
+                        needs_product_gradient(interpreter, arg(a, 0)) &&
+                        (!dim || known_dimension(arg(a, 0), dim.get())) &&
+                        (!keepdim || (dim && PyBool_Check(keepdim.get())));
+  if (!is_usual) return call_torch(interpreter, well_known("torch", "prod"), a);
+  const at::Tensor& self = runtime::tensor_of(arg(a, 0));
+  return torch_result(interpreter, [&] {
+    return Ref::steal(runtime::wrap_tensor(trace::product(
+        self, dim ? known_dimension(arg(a, 0), dim.get()) : std::nullopt, keepdim == Py_True)));
+  });
+}
+
+Ref cumprod(Interpreter& interpreter, Arguments& a) {
+  const Ref dim = given_as(a, 1, "dim");
+  const bool is_usual = !a.positional.empty() && a.positional.size() + a.keywords.size() == 2 && dim &&
+                        needs_product_gradient(interpreter, arg(a, 0)) &&
+                        known_dimension(arg(a, 0), dim.get());
+  if (!is_usual) return call_torch(interpreter, well_known("torch", "cumprod"), a);
+  const at::Tensor& self = runtime::tensor_of(arg(a, 0));
+  return torch_result(interpreter, [&] {
+    return Ref::steal(
+        runtime::wrap_tensor(trace::cumulative_product(self, *known_dimension(arg(a, 0), dim.get()))));
+  });
+}
+
+// element() and number() of the forms of functions on numbers (treatment/number_forms.h).
+Ref element_of_number(Interpreter& interpreter, Arguments& a) {
+  if (!trace::is_trace_tensor(arg(a, 1))) return constant_of(interpreter, arg(a, 0));
+  if (std::optional<Ref> element = as_element(interpreter, arg(a, 0), runtime::tensor_of(arg(a, 1))))
+    return std::move(*element);
+  return constant_of(interpreter, arg(a, 0));
+}
+
+Ref number_at_hand(Interpreter& interpreter, Arguments& a) {
+  return constant_of(interpreter, arg(a, 0));
+}
+
 constexpr BuiltinEntry kTable[] = {
+    {nullptr, "element", &element_of_number},
+    {nullptr, "number", &number_at_hand},
     {"torch", "_check", &check_condition},
     {"torch", "_check_with", &check_condition_with},
     {"torch", "_check_is_size", &check_size},
@@ -122,6 +187,10 @@ constexpr BuiltinEntry kTable[] = {
     {"torch.optim.optimizer", "_stack_if_compiling", &numbers_of},
     {"torch", "masked_select", &masked_select},
     {"torch", "Tensor.masked_select", &masked_select},
+    {"torch", "prod", &prod},
+    {"torch", "Tensor.prod", &prod},
+    {"torch", "cumprod", &cumprod},
+    {"torch", "Tensor.cumprod", &cumprod},
     {"torch", "max_pool1d", &max_pool1d},
     {"torch.nn.functional", "max_pool1d", &max_pool1d},
 };

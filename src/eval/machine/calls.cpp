@@ -98,6 +98,16 @@ std::optional<Ref> log_nothing(Interpreter& interpreter, PyObject* function, con
   return Ref::borrow(Py_None);
 }
 
+// The handler of the method that is bound to a trace tensor; null if it has none, or the callable is another.
+BuiltinHandler builtin_of_tensor_method(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return nullptr;
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  if (self == nullptr || !trace::is_trace_tensor(self)) return nullptr;
+  const Ref name = interned(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name);
+  PyObject* const method = _PyType_Lookup(Py_TYPE(self), name.get());
+  return method == nullptr ? nullptr : find_builtin(method);
+}
+
 // Stops if an argument is a function of the program's. Python functions of torch's run for real, so they
 // would call it unseen.
 void refuse_callbacks(PyObject* callable, const Arguments& arguments) {
@@ -148,6 +158,10 @@ Ref call(Interpreter& interpreter, PyObject* callable, Arguments arguments) {
     return call_treated(interpreter, *treatment, callable, arguments);
   if (std::optional<Ref> number = call_on_varying(interpreter, callable, arguments)) return *number;
   if (BuiltinHandler handler = find_builtin(callable)) return handler(interpreter, arguments);
+  if (BuiltinHandler handler = builtin_of_tensor_method(callable)) {
+    arguments.positional.insert(arguments.positional.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
+    return handler(interpreter, arguments);
+  }
   if (Ref form = python_form(callable)) {
     if (!accepts(interpreter, form.get(), arguments))
       interpreter.stop(fmt::format("calls {} with unusual arguments", describe_callable(callable)));

@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
@@ -232,21 +233,6 @@ at::Tensor float_of_data(Interpreter& interpreter, PyObject* object) {
 
 sym::Condition is_not_zero(Interpreter& interpreter, PyObject* number) {
   return condition_of(float_of_data(interpreter, number).ne(0));
-}
-
-bool takes_floats(const at::Tensor& tensor) {
-  const at::ScalarType type = tensor.scalar_type();
-  if (is_narrow(type)) return tensor.dim() > 0;
-  return type == at::kFloat || type == at::kDouble || at::isIntegralType(type, /*includeBool=*/true);
-}
-
-at::Tensor float_beside(Interpreter& interpreter, PyObject* number, const at::Tensor& tensor) {
-  const at::ScalarType type = tensor.scalar_type();
-  // Kernels for types of 16 bits take the number as it is.
-  const at::ScalarType wanted = is_narrow(type)            ? at::kDouble
-                                : at::isFloatingType(type) ? type
-                                                           : c10::get_default_dtype_as_scalartype();
-  return float_of_data(interpreter, number).to(tensor.device(), wanted);
 }
 
 bool fits(Interpreter& interpreter, PyObject* number, at::ScalarType type) {

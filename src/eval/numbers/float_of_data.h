@@ -25,10 +25,6 @@ at::Tensor float_of_data(Interpreter& interpreter, PyObject* object);
 // When such a float is not zero. Precondition: is_float_of_data().
 sym::Condition is_not_zero(Interpreter& interpreter, PyObject* number);
 
-// Whether a tensor without dimensions in float64 may stand for a float beside the tensor in a calculation.
-bool takes_floats(const at::Tensor& tensor);
-// That tensor: in the type that PyTorch gives a number there.
-at::Tensor float_beside(Interpreter& interpreter, PyObject* number, const at::Tensor& tensor);
 // Whether the number is in the range of the type, as a fact or as a check of the run: PyTorch raises where it
 // makes elements of numbers that are not.
 bool fits(Interpreter& interpreter, PyObject* number, at::ScalarType type);

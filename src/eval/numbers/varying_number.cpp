@@ -1,12 +1,11 @@
 #include "eval/numbers/varying_number.h"
 
-#include <ATen/ops/scalar_tensor.h>
-
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "eval/numbers/float_of_data.h"
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/symbolic_size.h"
 #include "eval/python/objects.h"
@@ -36,12 +35,6 @@ bool is_small(PyObject* number) {
   return !PyLong_Check(number) || _PyLong_NumBits(number) <= kMostBits;
 }
 
-bool fits_int64(PyObject* integer) {
-  int overflow = 0;
-  PyLong_AsLongLongAndOverflow(integer, &overflow);
-  return overflow == 0;
-}
-
 // The functions of `operator`, in the order of BinaryKind. Null: not calculated again (powers may be of any
 // size).
 constexpr std::array<const char*, 13> kBinary = {"add", "and_", "floordiv", nullptr, nullptr,   "mul", "mod",
@@ -58,11 +51,6 @@ bool is_function_of_numbers(PyObject* callable) {
   PyObject* const math = well_known("math", "");
   return math != nullptr && PyCFunction_GET_SELF(callable) == math;
 }
-
-// Methods of tensors that take a tensor without dimensions in place of a number.
-constexpr std::array<std::string_view, 20> kTakesTensors = {
-    "add",     "add_",     "sub",     "sub_",     "mul", "mul_", "div", "div_", "lerp", "lerp_",
-    "addcdiv", "addcdiv_", "addcmul", "addcmul_", "eq",  "ne",   "lt",  "le",   "gt",   "ge"};
 
 }  // namespace
 
@@ -101,6 +89,20 @@ PyTypeObject* varying_class(Interpreter& interpreter, PyObject* object) {
   return number.condition ? &PyBool_Type : &PyLong_Type;
 }
 
+namespace {
+
+// A number that is made of symbols is taken for what it is now: so are those that the user has marked
+// dynamic, which is an error.
+void contradict_marks(Interpreter& interpreter, const Numbers::Varying& number) {
+  for (const sym::Expr& variable : number.variables) {
+    const sym::Symbol& symbol =
+        interpreter.numbers.symbols->environment.symbol(sym::SymbolId{variable.variable_id()});
+    if (symbol.mark.kind == sym::MarkKind::Dynamic) specialised(interpreter, variable);
+  }
+}
+
+}  // namespace
+
 Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (!is_varying_number(object)) return Ref::borrow(object);
   const Numbers::Varying& number = interpreter.numbers.varying.at(object);
@@ -111,7 +113,9 @@ Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (number.condition) return Ref::borrow(decide(interpreter, *number.condition) ? Py_True : Py_False);
   if (number.expression) return specialised(interpreter, *number.expression);
   if (number.unbacked) specialised(interpreter, *number.unbacked);  // refuses, unless it is known meanwhile
-  interpreter.guards().require(number.source, CheckKind::Equal, number.value.get());
+  contradict_marks(interpreter, number);
+  interpreter.guards().require(number.source, CheckKind::Equal, number.value.get(), 0,
+                               short_line_text(*interpreter.frame));
   return number.value;
 }
 
@@ -144,6 +148,7 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   std::array<SourceId, 2> sources = {kNoSource, kNoSource};
   std::array<Ref, 2> sizes;
   std::optional<sym::Expr> unbacked;
+  std::vector<sym::Expr> variables;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (is_float_of_data(interpreter, operands[i])) {
       refuse_float_of_data(interpreter);
@@ -158,6 +163,9 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
       const Numbers::Varying& number = interpreter.numbers.varying.at(operands[i]);
       values[i] = number.value.get();
       if (number.unbacked) unbacked = number.unbacked;
+      std::ranges::copy(number.variables, std::back_inserter(variables));
+      if (number.expression)
+        std::ranges::copy(sym::variables(*number.expression), std::back_inserter(variables));
       sources[i] = varying_source(interpreter, operands[i]);
     } else if (is_number(operands[i])) {
       values[i] = operands[i];
@@ -174,117 +182,56 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   const SourceId source = interpreter.guards().calculated(function, sources[0], sources[1]);
   if (!PyBool_Check(result.get())) {
     interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(Py_TYPE(result.get())));
-    return make_varying(interpreter,
-                        {.value = result, .source = source, .expression = {}, .unbacked = unbacked});
+    return make_varying(interpreter, {.value = result,
+                                      .source = source,
+                                      .expression = {},
+                                      .unbacked = unbacked,
+                                      .variables = std::move(variables)});
   }
   interpreter.guards().require(source, CheckKind::Equal, result.get());
   return result;
 }
 
-// The tensor without dimensions whose number an int or float that depends on data is; undefined if it is no
-// such number.
-at::Tensor tensor_of_data(Interpreter& interpreter, PyObject* varying) {
-  if (at::Tensor data = float_of_data(interpreter, varying); data.defined()) return data;
-  const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(varying).expression;
-  const bool is_symbol = expression && expression->kind() == sym::Kind::Variable;
-  return is_symbol ? interpreter.recorder.tensor_of_symbol(expression->variable_id()) : at::Tensor();
-}
-
-bool can_calculate(Interpreter& interpreter, const at::Tensor& tensor, PyObject* varying) {
-  PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
-  if (is_float_of_data(interpreter, varying)) return takes_floats(tensor);
-  if (!value) {
-    const bool takes_integers = tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble ||
-                                tensor.scalar_type() == at::kLong;
-    return takes_integers && tensor_of_data(interpreter, varying).defined();
+// A binary operator of a trace tensor and a varying number. Nothing: it needs the number itself.
+std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* left,
+                                     PyObject* right) {
+  const bool is_simple = kind == BinaryKind::Add || kind == BinaryKind::Subtract ||
+                         kind == BinaryKind::Multiply || kind == BinaryKind::TrueDivide;
+  const bool is_right = trace::is_trace_tensor(left);
+  const at::Tensor& tensor = runtime::tensor_of(is_right ? left : right);
+  PyObject* const number = is_right ? right : left;
+  const bool is_float = is_varying_number(number) && varying_class(interpreter, number) == &PyFloat_Type;
+  const bool is_power = kind == BinaryKind::Power && (is_float || !is_right);
+  const bool is_other =
+      is_power || (is_float && (kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide));
+  if (!is_simple && (!is_other || !at::isFloatingType(tensor.scalar_type()))) return std::nullopt;
+  // Of types of 16 bits most would round the number, too, and beside a tensor without dimensions the number
+  // would decide the type.
+  if (is_narrow(tensor) && (!is_simple || tensor.dim() == 0)) {
+    if (in_place || !is_float) return std::nullopt;
+    const Ref wide = call_method(interpreter, is_right ? left : right, "float", {});
+    const auto result = tensor_arithmetic(interpreter, kind, false, is_right ? wide.get() : left,
+                                          is_right ? right : wide.get());
+    if (!result) return std::nullopt;
+    return Ref::steal(runtime::wrap_tensor(runtime::tensor_of(result->get()).to(tensor.scalar_type())));
   }
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return PyFloat_CheckExact(value) ? guards::fits_float(value) : fits_int64(value);
-    case at::kDouble:
-      return PyFloat_CheckExact(value) || fits_int64(value);
-    case at::kLong:
-      return PyLong_CheckExact(value) && fits_int64(value);
-    default:
-      return false;
+  const auto tensors = as_tensors(interpreter, left, right);
+  if (!tensors) return std::nullopt;
+  // Tensor.__rtruediv__ is the product with the reciprocal.
+  if (kind == BinaryKind::TrueDivide && tensors->second == right) {
+    const Ref reciprocal = call_method(interpreter, right, "reciprocal", {});
+    return binary(interpreter, BinaryKind::Multiply, false, reciprocal.get(), tensors->first.get());
   }
-}
-
-// A trace tensor of `type` for a number that is known before the graph runs.
-at::Tensor input_of_number(Interpreter& interpreter, PyObject* varying, at::ScalarType type) {
-  const SourceId source = varying_source(interpreter, varying);
-  Ref& input = interpreter.numbers.inputs[source];
-  PyObject* const value = interpreter.numbers.varying.at(varying).value.get();
-  if (type == at::kFloat && PyFloat_CheckExact(value))
-    interpreter.guards().require(source, CheckKind::FitsFloat, nullptr);
-  if (!input) {
-    Ref real;
-    {
-      const trace::Recorder::Pause pause;
-      real = Ref::steal(runtime::wrap_tensor(PyFloat_CheckExact(value)
-                                                 ? at::scalar_tensor(PyFloat_AS_DOUBLE(value), at::kDouble)
-                                                 : at::scalar_tensor(PyLong_AsLongLong(value), at::kLong)));
-    }
-    if (PyLong_CheckExact(value)) interpreter.guards().require(source, CheckKind::FitsInt64, nullptr);
-    input = Ref::steal(interpreter.recorder.add_input(real.get()));
-    if (!input) interpreter.stop("a number that cannot be traced");
-    if (const auto& expression = interpreter.numbers.varying.at(varying).expression)
-      interpreter.recorder.set_number(input.get(), *expression);
-    interpreter.externals.keep_alive.push_back(real);
-    interpreter.capture->inputs.push_back(source);
-  }
-  return runtime::tensor_of(input.get()).to(type);
-}
-
-// A trace tensor that stands for the number in a calculation with `tensor`.
-Ref as_tensor(Interpreter& interpreter, PyObject* varying, const at::Tensor& tensor) {
-  // What only kernels use is not read by the host.
-  const at::Tensor number =
-      is_float_of_data(interpreter, varying)  ? float_beside(interpreter, varying, tensor)
-      : depends_on_data(interpreter, varying) ? tensor_of_data(interpreter, varying).to(tensor.scalar_type())
-                                              : input_of_number(interpreter, varying, tensor.scalar_type());
-  return Ref::steal(runtime::wrap_tensor(number));
-}
-
-// The operands, a trace tensor and a varying number in either order, as two trace tensors. Nothing: they are
-// others.
-std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject* left, PyObject* right) {
-  PyObject* const other = trace::is_trace_tensor(left) ? left : right;
-  PyObject* const varying = other == left ? right : left;
-  if (!trace::is_trace_tensor(other) || !is_varying_number(varying)) return std::nullopt;
-  const at::Tensor& tensor = runtime::tensor_of(other);
-  // The graph module of a backend of the user's has calls of the program's alone, and takes ints.
-  if (interpreter.torch_calls || !can_calculate(interpreter, tensor, varying)) return std::nullopt;
-  Ref number = as_tensor(interpreter, varying, tensor);
-  return other == left ? std::pair(Ref::borrow(left), std::move(number))
-                       : std::pair(std::move(number), Ref::borrow(right));
+  return binary(interpreter, kind, in_place && tensors->first == left, tensors->first.get(),
+                tensors->second.get());
 }
 
 }  // namespace
 
-at::Tensor varying_as_double(Interpreter& interpreter, PyObject* varying) {
-  return input_of_number(interpreter, varying, at::kDouble);
-}
-
 std::optional<Ref> varying_arithmetic(Interpreter& interpreter, BinaryKind kind, bool in_place,
                                       PyObject* left, PyObject* right) {
-  const bool is_simple = kind == BinaryKind::Add || kind == BinaryKind::Subtract ||
-                         kind == BinaryKind::Multiply || kind == BinaryKind::TrueDivide;
-  // A tensor to the power of a number has a gradient of its own formula.
-  const bool is_power = kind == BinaryKind::Power && is_varying_number(left) &&
-                        trace::is_trace_tensor(right) &&
-                        at::isFloatingType(runtime::tensor_of(right).scalar_type());
-  if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
-    const auto tensors = is_simple || is_power ? as_tensors(interpreter, left, right) : std::nullopt;
-    if (!tensors) return std::nullopt;
-    // Tensor.__rtruediv__ is the product with the reciprocal.
-    if (kind == BinaryKind::TrueDivide && tensors->second == right) {
-      const Ref reciprocal = call_method(interpreter, right, "reciprocal", {});
-      return binary(interpreter, BinaryKind::Multiply, false, reciprocal.get(), tensors->first.get());
-    }
-    return binary(interpreter, kind, in_place && tensors->first == left, tensors->first.get(),
-                  tensors->second.get());
-  }
+  if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right))
+    return tensor_arithmetic(interpreter, kind, in_place, left, right);
   if (auto result = integer_arithmetic(interpreter, kind, left, right)) return result;
   if (auto result = float_arithmetic(interpreter, kind, left, right)) return result;
   const char* name = kBinary[static_cast<size_t>(kind)];
@@ -304,7 +251,7 @@ std::optional<Ref> varying_unary(Interpreter& interpreter, bytecode::Op op, PyOb
 std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, PyObject* right,
                                       int operation) {
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
-    const auto tensors = as_tensors(interpreter, left, right);
+    const auto tensors = compared_tensors(interpreter, left, right);
     if (!tensors) return std::nullopt;
     return compare(interpreter, tensors->first.get(), tensors->second.get(), operation);
   }
@@ -341,94 +288,6 @@ std::optional<Ref> call_on_varying(Interpreter& interpreter, PyObject* callable,
   std::vector<PyObject*> operands;
   for (const Ref& value : arguments.positional) operands.push_back(value.get());
   return calculated(interpreter, callable, operands);
-}
-
-namespace {
-
-// Methods whose numbers become elements, or are compared with such, and that take tensors for all numbers.
-constexpr std::array<std::string_view, 12> kTakesElements = {
-    "fill_", "masked_fill", "masked_fill_", "clamp",     "clamp_",     "clip",
-    "clip_", "clamp_min",   "clamp_min_",   "clamp_max", "clamp_max_", "lerp"};
-
-// The same for floats that depend on data.
-std::optional<Arguments> tensors_for_floats(Interpreter& interpreter, const at::Tensor& tensor,
-                                            std::string_view method, const Arguments& arguments) {
-  const at::ScalarType type = tensor.scalar_type();
-  if (std::ranges::find(kTakesElements, method) == kTakesElements.end()) return std::nullopt;
-  if (!at::isFloatingType(type) || !takes_floats(tensor)) return std::nullopt;
-  const auto is_one = [&](const Ref& value) { return is_float_of_data(interpreter, value.get()); };
-  const auto is_named_one = [&](const auto& keyword) { return is_one(keyword.second); };
-  if (std::ranges::none_of(arguments.positional, is_one) &&
-      std::ranges::none_of(arguments.keywords, is_named_one))
-    return std::nullopt;
-  Arguments tensors = arguments;
-  const auto replace = [&](Ref& value) {
-    if (is_float_of_data(interpreter, value.get())) {
-      if (!fits(interpreter, value.get(), type)) return false;
-      value = Ref::steal(runtime::wrap_tensor(
-          float_of_data(interpreter, value.get()).to(tensor.device(), tensor.scalar_type())));
-    } else if (PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get())) {
-      const Ref number = Ref::steal(PyNumber_Float(value.get()));
-      if (!number || (type != at::kDouble && !guards::fits_float(number.get()))) return false;
-      value = Ref::steal(
-          runtime::wrap_tensor(at::scalar_tensor(PyFloat_AS_DOUBLE(number.get()), tensor.options())));
-    }
-    return true;
-  };
-  for (Ref& value : tensors.positional)
-    if (!replace(value)) return std::nullopt;
-  for (auto& [name, value] : tensors.keywords)
-    if (!replace(value)) return std::nullopt;
-  return tensors;
-}
-
-// The name of a function of the torch module that is also a method of tensors.
-std::string_view name_of_function(PyObject* callable) {
-  if (!PyCFunction_Check(callable)) return "";
-  const char* const name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
-  return callable == well_known("torch", name) ? name : "";
-}
-
-}  // namespace
-
-std::optional<Ref> tensor_for_varying(Interpreter& interpreter, PyObject* number, PyObject* tensor) {
-  if (interpreter.torch_calls || !is_varying_number(number)) return std::nullopt;
-  const at::Tensor& beside = runtime::tensor_of(tensor);
-  if (!can_calculate(interpreter, beside, number)) return std::nullopt;
-  return as_tensor(interpreter, number, beside);
-}
-
-std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
-                                             std::string_view method, const Arguments& arguments) {
-  if (interpreter.torch_calls) return std::nullopt;
-  PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
-  if (method.empty()) method = name_of_function(callable);
-  if ((!self || !runtime::is_tensor(self)) && !arguments.positional.empty())
-    self = arguments.positional[0].get();
-  if (!self || !trace::is_trace_tensor(self)) return std::nullopt;
-  const at::Tensor& tensor = runtime::tensor_of(self);
-  if (const auto clamped = tensors_for_floats(interpreter, tensor, method, arguments)) return clamped;
-  bool has_some = false, has_others = false;
-  const auto look = [&](const Ref& value) {
-    if (is_float_of_data(interpreter, value.get()) && method.starts_with("lerp"))
-      has_others = true;
-    else if (is_varying_number(value.get()))
-      (can_calculate(interpreter, tensor, value.get()) ? has_some : has_others) = true;
-  };
-  for (const Ref& value : arguments.positional) look(value);
-  for (const auto& [name, value] : arguments.keywords) look(value);
-  // A keyword factor of tensors that are not floating-point has to stay a number.
-  const bool has_factor = !arguments.keywords.empty() && !at::isFloatingType(tensor.scalar_type());
-  if (!has_some || has_others || has_factor ||
-      std::ranges::find(kTakesTensors, method) == kTakesTensors.end())
-    return std::nullopt;
-  Arguments tensors = arguments;
-  const auto replace = [&](Ref& value) {
-    if (is_varying_number(value.get())) value = as_tensor(interpreter, value.get(), tensor);
-  };
-  for (Ref& value : tensors.positional) replace(value);
-  for (auto& [name, value] : tensors.keywords) replace(value);
-  return tensors;
 }
 
 }  // namespace oxy::eval

@@ -4,8 +4,7 @@
 //   - A calculation with it gives another varying number. That of an int is an expression of symbols
 //     (symbolic_integer.h). Another's source calculates it again at each call
 //     (guards::SourceKind::Calculated).
-//   - If a tensor is combined with it, it becomes a graph input: a tensor without dimensions, float64 or
-//     int64.
+//   - If a tensor is combined with it, it becomes a graph input (number_operands.h).
 //   - A comparison is guarded by its outcome alone.
 //   - Everything else gets the present value as a constant, with a guard.
 //
@@ -24,8 +23,6 @@ Ref constant_of(Interpreter& interpreter, PyObject* object);
 // The class that the program sees: int or float. Precondition of this and the next: is_varying_number().
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* varying);
 SourceId varying_source(Interpreter& interpreter, PyObject* varying);
-// A trace tensor without dimensions in float64 for a varying float that is known before the graph runs.
-at::Tensor varying_as_double(Interpreter& interpreter, PyObject* varying);
 // A new varying number. Its class is guarded already.
 Ref make_varying(Interpreter& interpreter, Numbers::Varying number);
 // Operators with a varying number as an operand: another varying number, or a trace tensor if the other
@@ -39,13 +36,6 @@ std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, 
                                       int operation);
 // The same for a call of int, float or bool, of abs(), round(), min() or max(), or of a function of math.
 std::optional<Ref> call_on_varying(Interpreter& interpreter, PyObject* callable, const Arguments& arguments);
-// The arguments of a method of tensors with trace tensors in place of varying numbers. Nothing: no argument
-// varies, or the method does not take tensors there.
-std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
-                                             std::string_view method, const Arguments& arguments);
-// A trace tensor without dimensions, of the type of a trace tensor, in place of a varying number. Nothing: it
-// is no such number, or its value has to be known.
-std::optional<Ref> tensor_for_varying(Interpreter& interpreter, PyObject* number, PyObject* tensor);
 // Admits a number at a place that varies. `number`: its present value, an exact int or float.
 Ref admit_varying(Interpreter& interpreter, PyObject* number, SourceId source);
 

@@ -14,6 +14,7 @@
 #include "eval/externals/own_code.h"
 #include "eval/externals/plain.h"
 #include "eval/externals/type_lookup.h"
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/numpy_scalars.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/symbolic_size.h"
@@ -307,7 +308,8 @@ bool set_elements(Interpreter& interpreter, PyObject* tensor, PyObject* key, PyO
   if (!target) return false;
   const Ref index =
       rest ? plain(interpreter, rest.get(), "indexing", ShownAs::Symbols) : Ref::borrow(Py_Ellipsis);
-  std::optional<Ref> item = tensor_for_varying(interpreter, value, tensor);
+  std::optional<Ref> item;
+  if (is_varying_number(value)) item = as_element(interpreter, value, runtime::tensor_of(tensor));
   if (!item) item = plain(interpreter, value, "assignment to elements");
   return static_cast<bool>(
       torch_result(interpreter, "operator", "setitem", {target.get(), index.get(), item->get()}, [&] {

@@ -5,19 +5,22 @@
 #include "cpy/object_dict.h"
 #include "eval/state/generator.h"
 #include "eval/state/torch_call_log.h"
+#include "eval/treatment/prelude.h"
 
 namespace oxy::eval {
 
-namespace {
-
-// The line of the user's code that the frame is at, without the folder of the file.
-std::string short_line_text(const Frame& frame) {
+std::string short_line_text(const Frame& innermost) {
+  const Frame* user = &innermost;
+  while (is_prelude_code(user->pycode()) && user->back != nullptr) user = user->back;
+  const Frame& frame = *user;
   const char* file = PyUnicode_AsUTF8(frame.pycode()->co_filename);
   const char* name = PyUnicode_AsUTF8(frame.pycode()->co_name);
   std::string_view path = file ? file : "?";
   if (const size_t slash = path.rfind('/'); slash != std::string_view::npos) path.remove_prefix(slash + 1);
   return fmt::format("{}:{} in {}", path, frame.instruction().line, name ? name : "?");
 }
+
+namespace {
 
 // Where the program is, as a location of the graph; none: nowhere.
 graph::LocationId location(Interpreter& interpreter, graph::Graph& graph) {

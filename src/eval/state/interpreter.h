@@ -80,6 +80,8 @@ struct Interpreter {
 
 // The line of the user's code that the frame is at, for messages: "file:line in function".
 std::string line_text(const Frame& frame);
+// The same without the folder of the file. The line of the call that a function of the prelude stands for.
+std::string short_line_text(const Frame& frame);
 
 // The program looks at the exception that is being handled, or at its context. That is captured only if no
 // exception was being handled at the start, which becomes a guard. Stops if one was.

@@ -33,6 +33,8 @@ struct Numbers {
     // Of a float that only data tell (numbers/float_of_data.h): a trace tensor without dimensions, float64.
     at::Tensor data = {};
     at::ScalarType data_type = at::kDouble;  // every value of it has such a value
+    // Of a number that is calculated (guards::SourceKind::Calculated): the symbols that it is made of.
+    std::vector<sym::Expr> variables = {};
   };
   // By the object that stands for the number in the program. Externals::keep_alive keeps the keys alive.
   std::unordered_map<PyObject*, Varying> varying;

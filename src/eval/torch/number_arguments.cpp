@@ -8,9 +8,12 @@
 #include <array>
 
 #include "eval/externals/external_containers.h"
+#include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
+#include "eval/treatment/number_forms.h"
+#include "eval/treatment/prelude.h"
 #include "guards/constants.h"
 #include "runtime/values/tensor_object.h"
 
@@ -50,6 +53,58 @@ bool is_list(PyObject* object) {
 Ref call_method(Interpreter& interpreter, PyObject* object, const char* name, Arguments arguments) {
   Ref method = get_attribute(interpreter, object, interned(name).get());
   return method ? call(interpreter, method.get(), std::move(arguments)) : Ref();
+}
+
+namespace {
+
+struct NumbersAmong {
+  bool has_varying = false;
+  bool has_floats = false;  // that vary or not
+};
+
+NumbersAmong numbers_among(Interpreter& interpreter, const Arguments& arguments) {
+  NumbersAmong found;
+  const auto look = [&](PyObject* object) {
+    const bool varies = is_varying_number(object);
+    found.has_varying |= varies;
+    found.has_floats |=
+        varies ? varying_class(interpreter, object) == &PyFloat_Type : PyFloat_CheckExact(object) != 0;
+  };
+  for (const Ref& value : arguments.positional) look(value.get());
+  for (const auto& [name, value] : arguments.keywords) look(value.get());
+  return found;
+}
+
+// `types`: those of a form. `tensor`: the first one among the arguments; null if there is none.
+bool takes(NumberTypes types, PyObject* tensor) {
+  if (types == NumberTypes::All) return true;
+  if (tensor == nullptr || !is_floating_tensor(tensor)) return false;
+  const at::ScalarType type = runtime::tensor_of(tensor).scalar_type();
+  const bool is_wide = type == at::kFloat || type == at::kDouble;
+  return types == NumberTypes::Floating || is_wide == (types == NumberTypes::Wide);
+}
+
+}  // namespace
+
+std::optional<Ref> call_number_form(Interpreter& interpreter, PyObject* callable, std::string_view method,
+                                    const Arguments& arguments) {
+  const NumbersAmong numbers = numbers_among(interpreter, arguments);
+  if (interpreter.torch_calls || !numbers.has_varying) return std::nullopt;
+  const NumberForm* const form = number_form(callable, method);
+  if (form == nullptr || (!numbers.has_floats && !form->takes_no_symbols)) return std::nullopt;
+  Arguments given = arguments;
+  const bool is_bound = PyCFunction_Check(callable) && !method.empty();
+  if (is_bound)
+    given.positional.insert(given.positional.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
+  const auto tensor = std::ranges::find_if(
+      given.positional, [](const Ref& value) { return trace::is_trace_tensor(value.get()); });
+  if (!takes(form->types, tensor == given.positional.end() ? nullptr : tensor->get())) return std::nullopt;
+  const Ref function = prelude_function(form->function);
+  if (!accepts(interpreter, function.get(), given)) return std::nullopt;
+  const bool in_place = method.ends_with('_');
+  const Ref self = in_place ? given.positional[0] : Ref();
+  Ref result = call(interpreter, function.get(), std::move(given));
+  return in_place && result ? call_method(interpreter, self.get(), "copy_", {{result}, {}}) : result;
 }
 
 std::optional<Ref> call_with_factor(Interpreter& interpreter, PyObject* self, std::string_view name,

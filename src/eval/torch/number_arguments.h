@@ -6,6 +6,11 @@
 
 namespace oxy::eval {
 
+// callable(*arguments) with a number that varies among the arguments, by the form that the function or method
+// has on tensors (treatment/number_forms.h). `method`: its name; empty for a function. Nothing: it is another
+// call.
+std::optional<Ref> call_number_form(Interpreter& interpreter, PyObject* callable, std::string_view method,
+                                    const Arguments& arguments);
 // self.name(*arguments) where a factor that must be a number, such as `alpha` of add(), is a trace tensor.
 // Nothing: there is no such argument.
 std::optional<Ref> call_with_factor(Interpreter& interpreter, PyObject* self, std::string_view name,

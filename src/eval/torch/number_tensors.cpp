@@ -7,6 +7,7 @@
 #include <torch/csrc/Size.h>
 
 #include "eval/numbers/float_of_data.h"
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"

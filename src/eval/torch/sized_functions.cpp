@@ -66,7 +66,14 @@ std::optional<Ref> linspace(Interpreter& interpreter, const Arguments& arguments
   const auto given = by_position<5>(arguments, {"start", "end", "steps", "dtype", "device"});
   if (!given) return std::nullopt;
   const auto& [start, end, count, dtype, device] = *given;
-  const std::optional<c10::SymInt> steps = symbolic_size(interpreter, count);
+  const auto is_varying_float = [&](PyObject* object) {
+    return is_given(object) && is_varying_number(object) &&
+           varying_class(interpreter, object) == &PyFloat_Type;
+  };
+  std::optional<c10::SymInt> steps = symbolic_size(interpreter, count);
+  if (!steps && (is_varying_float(start) || is_varying_float(end)) && is_given(count) &&
+      PyLong_CheckExact(count))
+    steps = c10::SymInt(PyLong_AsLongLong(count));
   if (!steps || !is_plain_number(interpreter, start) || !is_plain_number(interpreter, end) ||
       (is_given(dtype) && !THPDtype_Check(dtype)) || (is_given(device) && !THPDevice_Check(device)))
     return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "eval/externals/c_calls.h"
 #include "eval/numbers/float_of_data.h"
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
@@ -233,6 +234,7 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
     return method == "new" ? new_like(interpreter, self.get(), others)
                            : make_like(interpreter, self.get(), std::move(others));
   }
+  if (std::optional<Ref> result = call_number_form(interpreter, callable, method, arguments)) return *result;
   if (arguments.keywords.empty() && arguments.positional.size() == 1 &&
       callable == well_known("torch", "tensor"))
     if (std::optional<Ref> tensor = tensor_of_floats(interpreter, arguments.positional[0].get()))

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "eval/python/objects.h"
+#include "eval/treatment/number_forms.h"
 
 namespace oxy::eval {
 
@@ -464,9 +465,11 @@ Ref prelude_function(const char* name) {
   cpy::made_once(module_dict, [] {
     Ref dict = Ref::steal(PyDict_New());
     PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
-    Ref code = Ref::steal(Py_CompileString(kPrelude, kFileName, Py_file_input));
-    Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
-    check(static_cast<bool>(result), "the prelude is no Python");
+    for (const char* text : {kPrelude, kNumberForms}) {
+      Ref code = Ref::steal(Py_CompileString(text, kFileName, Py_file_input));
+      Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
+      check(static_cast<bool>(result), "the prelude is no Python");
+    }
     return dict.release();
   });
   PyObject* function = PyDict_GetItemString(module_dict, name);

@@ -1,0 +1,117 @@
+#include "trace/composites/product_gradients.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/where.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <string>
+
+#include "torch_api/autograd_node.h"
+#include "trace/tensors/trace_error.h"
+
+namespace oxy::trace {
+
+namespace {
+
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+// Of prod(). The gradient of an element is the product of the others. Where one element is zero, that is the
+// product of the rest for this element, and zero for the others; where several are, it is zero for all.
+at::Tensor gradient_of_product(at::Tensor gradient, const at::Tensor& self, at::Tensor result,
+                               std::optional<int64_t> dim, bool keepdim) {
+  if (self.dim() == 0) return gradient;
+  const at::Tensor is_zero = self.eq(0);
+  const at::Tensor rest = self.masked_fill(is_zero, 1);
+  at::Tensor zeros, product;
+  if (dim) {
+    if (!keepdim) {
+      gradient = gradient.unsqueeze(*dim);
+      result = result.unsqueeze(*dim);
+    }
+    zeros = is_zero.sum(*dim, /*keepdim=*/true);
+    product = rest.prod(*dim, /*keepdim=*/true);
+  } else {
+    zeros = is_zero.sum();
+    product = rest.prod();
+  }
+  const at::Tensor of_zero = at::where(is_zero.logical_and(zeros.eq(1)), product, 0);
+  return gradient * at::where(zeros.eq(0), result / self, of_zero);
+}
+
+at::Tensor sums_from_here(const at::Tensor& tensor, int64_t dim) {
+  return tensor.flip(dim).cumsum(dim).flip(dim);
+}
+
+// Of cumprod(). An element counts in the products from its own on. Those from the first zero on are zero: only
+// that zero has a gradient of them, and only of those before the next zero.
+at::Tensor gradient_of_cumulative_product(const at::Tensor& gradient, const at::Tensor& self,
+                                          const at::Tensor& result, int64_t dim) {
+  if (self.dim() == 0) return gradient;
+  const at::Tensor is_zero = self.eq(0);
+  const at::Tensor zeros = is_zero.cumsum(dim);
+  const at::Tensor is_before = zeros.eq(0), is_behind = zeros.eq(1);
+  const at::Tensor is_first = is_zero.logical_and(is_behind);
+  const at::Tensor before = sums_from_here(at::where(is_before, gradient * result, 0), dim) / self;
+  const at::Tensor without_zero = self.masked_fill(is_first, 1).cumprod(dim);
+  const at::Tensor behind = sums_from_here(at::where(is_behind, gradient * without_zero, 0), dim);
+  return at::where(is_before, before, at::where(is_first, behind, 0));
+}
+
+class ProductBackward final : public torch::autograd::Node {
+ public:
+  ProductBackward(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim, bool is_cumulative)
+      : self_(self, /*is_output=*/false), dim_(dim), keepdim_(keepdim), is_cumulative_(is_cumulative) {}
+
+  void save_result(const at::Tensor& result) { result_ = SavedVariable(result, /*is_output=*/true); }
+
+  variable_list apply(variable_list&& gradients) override {
+    if (!gradients[0].defined()) return {at::Tensor()};
+    if (at::GradMode::is_enabled()) throw_cannot_trace("gradients of the gradients of a product of elements");
+    const at::Tensor self = self_.unpack(), result = result_.unpack(getptr());
+    return {is_cumulative_ ? gradient_of_cumulative_product(gradients[0], self, result, *dim_)
+                           : gradient_of_product(gradients[0], self, result, dim_, keepdim_)};
+  }
+
+  void release_variables() override {
+    self_.reset_data();
+    result_.reset_data();
+  }
+  std::string name() const override { return "ProductBackward"; }
+
+ private:
+  SavedVariable self_, result_;
+  std::optional<int64_t> dim_;
+  bool keepdim_, is_cumulative_;
+};
+
+template <class Compute>
+at::Tensor with_gradient(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim, bool is_cumulative,
+                         const Compute& compute) {
+  const auto node = torch_api::make_node<ProductBackward>(self, dim, keepdim, is_cumulative);
+  node->set_next_edges(torch::autograd::collect_next_edges(self));
+  at::Tensor result;
+  {
+    const at::AutoDispatchBelowAutograd below;
+    result = compute();
+  }
+  torch::autograd::set_history(result, node);
+  node->save_result(result);
+  return result;
+}
+
+}  // namespace
+
+at::Tensor product(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  return with_gradient(self, dim, keepdim, /*is_cumulative=*/false,
+                       [&] { return dim ? self.prod(*dim, keepdim) : self.prod(); });
+}
+
+at::Tensor cumulative_product(const at::Tensor& self, int64_t dim) {
+  return with_gradient(self, dim, /*keepdim=*/true, /*is_cumulative=*/true, [&] { return self.cumprod(dim); });
+}
+
+}  // namespace oxy::trace
