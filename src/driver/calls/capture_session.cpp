@@ -38,6 +38,11 @@ struct SymbolsOfCapture {
   std::vector<std::string> lines;     // where a capture that failed was, innermost first
 };
 
+// The last capture that a site may make relies on no elements.
+bool may_rely_on_elements(const CaptureSite& site, const CallableOptions& options) {
+  return site.compiles + 1 < options.recompile_limit;
+}
+
 void change(CaptureSite& site, SiteState state, BreakRecord reason) {
   site.state = state;
   site.reason = std::move(reason);
@@ -215,8 +220,7 @@ class Session {
     SymbolsOfCapture symbols;
   };
 
-  // The last capture that a site may make relies on no elements.
-  bool may_rely_on_elements() const { return site_.compiles + 1 < options_.recompile_limit; }
+  bool may_rely_on_elements() const { return driver::may_rely_on_elements(site_, options_); }
 
   // What may be the reason why tries ended in breaks.
   struct Suspects {
@@ -490,6 +494,16 @@ SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const
   SessionResult result = Session(site, request, options).run();
   if (result.end != SessionEnd::Raised) PyErr_Clear();
   return result;
+}
+
+void note_unmet(CaptureSite& site, Entry& entry, const CallableOptions& options) {
+  if (entry.unmet_in_row() < 2) return;
+  count_break(fmt::format("what is likely of sizes that depend on data is not so: {}", entry.unmet()),
+              "torch._check() with what is so, if it always is", {});
+  const bool may_look = entry.capture().wants_elements && may_rely_on_elements(site, options);
+  if (!may_look || site.way.elements != trace::VaryingElements::Unknown) return;
+  site.way.elements = trace::VaryingElements::Symbols;
+  entry.give_up();
 }
 
 SessionEnd end_of_failed(CaptureSite& site, const std::string& subject, const std::exception_ptr& failure) {

@@ -117,7 +117,10 @@ PyObject* CompiledCallable::call_entry(Entry& entry, PyObject* const* args, size
     return PyObject_Vectorcall(target_.get(), args, nargsf, kwnames);
   }
   auto results = entry.run();
-  if (!results) return call_eager(args, nargsf, kwnames);
+  if (!results) {
+    note_unmet(site_, entry, *options_);
+    return call_eager(args, nargsf, kwnames);
+  }
   ++metrics().calls_compiled;
   if (PyErr_Occurred()) return nullptr;
   return run_in_segments(results->front().release(), options_);

@@ -179,7 +179,10 @@ class Runner : public hook::SegmentRunner {
       watch->visit(&entry, [&] { return begun(entry.describe(), state); });
     if (readiness == runtime::Readiness::Pending) return {hook::EndKind::LeaveAll, state.offset};
     auto results = entry.run();
-    if (!results) return {hook::EndKind::HandOver, state.offset};
+    if (!results) {
+      if (current_options) note_unmet(segment.site, entry, *current_options);
+      return {hook::EndKind::HandOver, state.offset};
+    }
     const eval::Capture& capture = entry.capture();
     if (PyErr_Occurred()) return {hook::EndKind::Raise, capture.offset};
     if (capture.end == eval::EndKind::Return) {

@@ -173,7 +173,7 @@ class StagedGraph final : public CompiledGraph {
     for (const sym::Condition& condition : node.checks)
       if (!sym::evaluate(condition,
                          [&](int64_t id) { return std::optional(symbols[static_cast<size_t>(id)]); }))
-        throw runtime::LeftToEager();
+        throw runtime::LeftToEager{.unmet = condition};
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != graph::kNoValue)
         values[node.outputs[i]] = as_announced(tensors.at(i), metas_[node.outputs[i]], symbols);

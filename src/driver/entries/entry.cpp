@@ -215,7 +215,7 @@ std::vector<at::Tensor> Entry::inputs() const {
 }
 
 bool Entry::matches(std::span<PyObject* const> roots, const GlobalState& state) {
-  return state == state_ && (!capture_->needs_nothing_handled || nothing_handled()) &&
+  return !given_up_ && state == state_ && (!capture_->needs_nothing_handled || nothing_handled()) &&
          capture_->guards.check(roots) && !writes_shared_memory();
 }
 
@@ -250,6 +250,7 @@ bool Entry::valid() {
 }
 
 std::string Entry::explain_failure(std::span<PyObject* const> roots, const GlobalState& state) {
+  if (given_up_) return "what was likely of sizes that depend on data was not so: " + unmet_;
   if (!(state == state_)) return state_.difference(state) + " changed";
   if (capture_->needs_nothing_handled && !nothing_handled()) return "an exception is being handled";
   std::string reason = capture_->guards.explain_failure(roots);
@@ -259,12 +260,27 @@ std::string Entry::explain_failure(std::span<PyObject* const> roots, const Globa
 }
 
 guards::Changes Entry::changes(std::span<PyObject* const> roots, const GlobalState& state) {
-  if (!(state == state_)) return {};
+  if (given_up_ || !(state == state_)) return {};
   return capture_->guards.changes(roots);
 }
 
+void Entry::note_unmet(const sym::Condition& condition) {
+  const auto likely = std::ranges::find(capture_->likely, condition, &eval::Capture::Likely::condition);
+  if (likely == capture_->likely.end()) {
+    log(Channel::Breaks, "a check of a size fails, and a compiled region runs in eager");
+    return;
+  }
+  unmet_ = likely->text;
+  ++unmet_in_row_;
+  log(Channel::Breaks, "{} is likely of sizes that depend on data, but is not so: a compiled region runs in eager",
+      unmet_);
+}
+
 std::optional<std::vector<Ref>> Entry::run() {
+  constexpr int kMostUnmet = 4;
+  constexpr int64_t kCallsBetweenTries = 64;
   ++runs;
+  if (unmet_in_row_ >= kMostUnmet && ++calls_unmet_ % kCallsBetweenTries != 0) return std::nullopt;
   const bool is_long = graph_ && graph_->is_long();
   const std::vector<bool> none;
   const CallInputs tensors_in(*capture_, graph_ && graph_->only_replays() ? none : owned_);
@@ -272,7 +288,7 @@ std::optional<std::vector<Ref>> Entry::run() {
   std::vector<int64_t> symbols(values.begin(), values.end());  // other calls may run meanwhile
   for (const sym::Condition& condition : capture_->checks)
     if (!holds(condition, symbols)) {
-      log(Channel::Breaks, "a check of a size fails, and a compiled region runs in eager");
+      note_unmet(condition);
       return std::nullopt;
     }
   std::vector<Ref> externals;
@@ -298,8 +314,11 @@ std::optional<std::vector<Ref>> Entry::run() {
     } catch (const runtime::IndexOutOfRange&) {  // eager would lose the device
       torch::translate_exception_to_python(std::current_exception());
       return std::vector<Ref>();
-    } catch (const runtime::LeftToEager&) {
-      log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
+    } catch (const runtime::LeftToEager& left) {
+      if (left.unmet)
+        note_unmet(*left.unmet);
+      else
+        log(Channel::Breaks, "a compiled region met an index out of range and runs in eager");
       return std::nullopt;
     } catch (const runtime::FailedAfterRun& error) {
       return internal_error(error.what());
@@ -311,6 +330,7 @@ std::optional<std::vector<Ref>> Entry::run() {
       log(Channel::Breaks, "a compiled region raised and runs in eager: {}", torch_api::error_text(error));
       return std::nullopt;
     }
+    unmet_in_row_ = 0;
     if (!warnings.show()) return std::vector<Ref>();
     outputs.reserve(tensors.size());
     for (at::Tensor& tensor : tensors) outputs.push_back(Ref::steal(runtime::wrap_tensor(std::move(tensor))));

@@ -48,6 +48,13 @@ class Entry {
   // Which constants changed, if matches() fails because of them.
   guards::Changes changes(std::span<PyObject* const> roots, const GlobalState& state);
   int64_t runs = 0;  // how often run() was called
+  // How many calls of run() in a row failed because an answer was not so that an operator took for likely of
+  // sizes that depend on data (eval::Capture::likely), and that answer. After some of them most calls of run()
+  // fail at once.
+  int unmet_in_row() const { return unmet_in_row_; }
+  const std::string& unmet() const { return unmet_; }
+  // From now on matches() is false: another capture is to take the place of this one.
+  void give_up() { given_up_ = true; }
   // Why the segment ends before its frame does; nothing: it ends with a return.
   std::optional<BreakRecord> end;
 
@@ -67,6 +74,12 @@ class Entry {
   std::vector<bool> owned_;  // by graph input: held by a run, which reads it without the GIL; empty: none
   std::vector<int32_t> written_;          // graph inputs that the graph writes to
   std::unique_ptr<CompiledGraph> graph_;  // null if no operator was recorded
+  void note_unmet(const sym::Condition& condition);
+
+  int unmet_in_row_ = 0;
+  int64_t calls_unmet_ = 0;
+  std::string unmet_;
+  bool given_up_ = false;
   bool is_ready_ = false;                 // it was found to be
   bool holds_weights_ = false;            // CompiledGraph::holds_weights(), once it is ready
 };

@@ -259,6 +259,11 @@ void place_checks(const sym::ShapeEnvironment& environment, Capture& capture) {
     for (const graph::ComputedSymbol& symbol : graph.nodes[n].computed)
       computed_by.emplace(symbol.variable.variable_id(), n);
   for (const sym::Assertion& assertion : environment.assertions()) {
+    if (assertion.is_likely)
+      capture.likely.push_back({assertion.condition, assertion.asked_at.empty()
+                                                         ? environment.text(assertion.condition)
+                                                         : fmt::format("{} ({})", environment.text(assertion.condition),
+                                                                       assertion.asked_at)});
     if (!environment.depends_on_graph(assertion.condition)) {
       capture.checks.push_back(assertion.condition);
       continue;
@@ -370,6 +375,7 @@ void finish(Interpreter& interpreter, const std::vector<Result>& results, EndKin
     interpreter.capture->torch_problem = interpreter.torch_calls->problem();
   }
   if (end == EndKind::Break) interpreter.recorder.guard_formats(outputs);
+  interpreter.capture->wants_elements = interpreter.recorder.wants_elements();
   const bool needs_backward = requires_grad && !interpreter.capture->torch_program;
   if (needs_backward) {
     autograd::DifferentiableRecording recorded =

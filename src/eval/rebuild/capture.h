@@ -66,6 +66,15 @@ struct Capture {
   std::vector<guards::SourceId> inputs;  // the source of each graph input
   // What the graph relies on and no guard says, of symbols that are read before it runs.
   std::vector<sym::Condition> checks;
+  // What an operator took for likely of sizes that depend on data, among the checks of the capture and of its
+  // graph.
+  struct Likely {
+    sym::Condition condition;
+    std::string text;  // for the user, with the line that asked: "u0 != 1 (file.py:12 in forward)"
+  };
+  std::vector<Likely> likely;
+  // The program looked at elements of a small integer tensor that were not known.
+  bool wants_elements = false;
   // Ints and bools that templates refer to, known once the graph has run.
   std::vector<std::variant<sym::Expr, sym::Condition>> computed;
   std::vector<guards::SourceId> externals;  // the source of each external object that templates refer to

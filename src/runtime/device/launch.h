@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "backend/backend.h"
 #include "plan/plan.h"
+#include "sym/relations/condition.h"
 
 namespace oxy::runtime {
 
@@ -35,9 +37,12 @@ struct PreparedLaunch {
 };
 
 // The call cannot go on as a plan: a kernel met an index out of range, which eager reports best, or it would
-// write to memory that is not aligned. Nothing that the caller can see was changed (mutations are committed
-// last, the generator's state is restored): the segment is to run in eager.
-struct LeftToEager {};
+// write to memory that is not aligned, or a condition of the graph does not hold. Nothing that the caller can
+// see was changed (mutations are committed last, the generator's state is restored): the segment is to run in
+// eager.
+struct LeftToEager {
+  std::optional<sym::Condition> unmet = {};  // the condition
+};
 
 // Performs the launches of one frame on one device, in order. Used by one call at a time.
 class LaunchQueue {

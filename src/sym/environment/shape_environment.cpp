@@ -205,12 +205,20 @@ bool ShapeEnvironment::decide_or_default(const Condition& question, bool otherwi
 
 std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
   if (const auto general = general_answer(question)) return general;
-  // Numbers that only data tell are not negative, or else neither 0 nor 1.
+  // Numbers that only data tell are not negative, or else neither 0 nor 1. So are expressions that such a number
+  // is known to be equal to (the last of the sizes whose sum is known).
+  std::vector<Expr> numbers;
+  const std::vector<Expr> asked = variables(question);
+  for (const Symbol& symbol : symbols_) {
+    if (symbol.hint) continue;
+    const Expr now = simplify(symbol.variable);
+    const std::vector<Expr> of = variables(now);
+    const auto is_asked = [&](const Expr& v) { return std::ranges::find(asked, v) != asked.end(); };
+    if (!of.empty() && std::ranges::all_of(of, is_asked)) numbers.push_back(now);
+  }
   for (const int64_t least : {0, 2}) {
     Facts with = facts_;
-    for (const Expr& v : variables(question))
-      if (const Symbol* symbol = find(v.variable_id()); symbol && !symbol->hint)
-        with.add(less_equal(least, v));
+    for (const Expr& number : numbers) with.add(less_equal(least, number));
     for (const Assume assume : {Assume::Nothing, Assume::LargeSizes})
       if (const auto of_sizes = certain(with.answer(question, assume))) return of_sizes;
   }
@@ -229,8 +237,13 @@ std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
 bool ShapeEnvironment::expect(const Condition& question, const Locate& where) {
   const Condition asked = facts_.simplify(question);
   if (depends_on_data(asked))
-    if (const std::optional<bool> value = likely(asked))
-      if (check(*value ? asked : !asked, where) != Checked::Fails) return *value;
+    if (const std::optional<bool> value = likely(asked)) {
+      const size_t before = assertions_.size();
+      if (check(*value ? asked : !asked, where) != Checked::Fails) {
+        for (Assertion& assertion : std::span(assertions_).subspan(before)) assertion.is_likely = true;
+        return *value;
+      }
+    }
   return decide(question, where);
 }
 

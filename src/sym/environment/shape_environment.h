@@ -30,6 +30,7 @@ using Locate = std::function<std::string()>;
 struct Assertion {
   Condition condition;
   std::string asked_at;
+  bool is_likely = false;  // nobody said it: it is the answer that expect() took for likely
 };
 
 // The program contradicts a mark.

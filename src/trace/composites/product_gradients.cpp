@@ -46,8 +46,8 @@ at::Tensor sums_from_here(const at::Tensor& tensor, int64_t dim) {
   return tensor.flip(dim).cumsum(dim).flip(dim);
 }
 
-// Of cumprod(). An element counts in the products from its own on. Those from the first zero on are zero: only
-// that zero has a gradient of them, and only of those before the next zero.
+// Of cumprod(). An element counts in the products from its own on. Those from the first zero on are zero:
+// only that zero has a gradient of them, and only of those before the next zero.
 at::Tensor gradient_of_cumulative_product(const at::Tensor& gradient, const at::Tensor& self,
                                           const at::Tensor& result, int64_t dim) {
   if (self.dim() == 0) return gradient;
@@ -111,7 +111,8 @@ at::Tensor product(const at::Tensor& self, std::optional<int64_t> dim, bool keep
 }
 
 at::Tensor cumulative_product(const at::Tensor& self, int64_t dim) {
-  return with_gradient(self, dim, /*keepdim=*/true, /*is_cumulative=*/true, [&] { return self.cumprod(dim); });
+  return with_gradient(self, dim, /*keepdim=*/true, /*is_cumulative=*/true,
+                       [&] { return self.cumprod(dim); });
 }
 
 }  // namespace oxy::trace
