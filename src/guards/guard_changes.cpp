@@ -1,4 +1,6 @@
 // What has changed where guards fail.
+#include <algorithm>
+
 #include "guards/guard_set.h"
 #include "runtime/values/tensor_object.h"
 
@@ -39,6 +41,8 @@ Changes GuardSet::changes(std::span<PyObject* const> roots) {
     return object && (is_number(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object));
   };
   Changes changed;
+  if (!std::ranges::all_of(type_lookups_, [&](TypeLookup& lookup) { return check_type_lookup(lookup); }))
+    return changed;
   bool only_numbers = true;
   for (const SourceId id : nodes_.ids()) {
     if (check_node(id, roots)) continue;

@@ -23,7 +23,8 @@ BuiltinHandler find_builtin(PyObject* callable) {
   }();
   if (auto it = table.find(callable); it != table.end()) return it->second;
   const bool may_be_one = PyFunction_Check(callable) || PyCFunction_Check(callable) ||
-                          PyType_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type || c_class_name(Py_TYPE(callable)) == "nanobind.nb_func";
+                          PyType_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type ||
+                          c_class_name(Py_TYPE(callable)) == "nanobind.nb_func";
   if (!missing.empty() && may_be_one) {
     // The module of an entry may have been loaded since the last look-up.
     std::erase_if(missing, [](const BuiltinEntry* entry) {

@@ -1,8 +1,10 @@
 // Functions of torch that read a tensor's data without calling an operator. They are expressed by functions
 // that call one.
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/Dtype.h>
 
 #include <algorithm>
+#include <array>
 
 #include "eval/builtins/builtin_families.h"
 #include "eval/numbers/number_operands.h"
@@ -112,52 +114,60 @@ Ref masked_select(Interpreter& interpreter, Arguments& a) {
   return get_item(interpreter, self.get(), mask.get());
 }
 
-// Whether torch would ask data for the gradient of a product of the tensor's elements.
-bool needs_product_gradient(Interpreter& interpreter, PyObject* self) {
-  if (interpreter.torch_calls || !trace::is_trace_tensor(self)) return false;
-  const at::Tensor& tensor = runtime::tensor_of(self);
-  return at::GradMode::is_enabled() && tensor.requires_grad() && at::isFloatingType(tensor.scalar_type());
+// A call of torch.prod() or torch.cumprod() whose gradient torch would ask data for.
+struct ProductCall {
+  at::Tensor self;  // in the type that is asked for
+  std::optional<int64_t> dim;
+  bool keepdim = false;
+};
+
+// Nothing: it is another call.
+std::optional<ProductCall> product_call(Interpreter& interpreter, const Arguments& a) {
+  constexpr std::array<const char*, 4> kNames = {"input", "dim", "keepdim", "dtype"};
+  std::array<PyObject*, kNames.size()> given = {};
+  if (a.positional.size() >= kNames.size()) return std::nullopt;  // the type has to be named
+  for (size_t i = 0; i < a.positional.size(); ++i) given[i] = a.positional[i].get();
+  for (const auto& [name, value] : a.keywords) {
+    const auto place = std::ranges::find(kNames, text_of_str(name.get())) - kNames.begin();
+    if (place == std::ssize(kNames) || given[static_cast<size_t>(place)] != nullptr) return std::nullopt;
+    given[static_cast<size_t>(place)] = value.get();
+  }
+  const auto& [input, dim, keepdim, dtype] = given;
+  if (interpreter.torch_calls || input == nullptr || !trace::is_trace_tensor(input)) return std::nullopt;
+  ProductCall call{.self = runtime::tensor_of(input)};
+  const int64_t dimensions = std::max<int64_t>(call.self.dim(), 1);
+  const bool is_typed = dtype != nullptr && dtype != Py_None;
+  if (!at::GradMode::is_enabled() || !call.self.requires_grad() || (is_typed && !THPDtype_Check(dtype)) ||
+      (dim != nullptr && !PyLong_CheckExact(dim)) || (keepdim != nullptr && !PyBool_Check(keepdim)))
+    return std::nullopt;
+  const at::ScalarType type =
+      is_typed ? reinterpret_cast<THPDtype*>(dtype)->scalar_type : call.self.scalar_type();
+  if (!at::isFloatingType(type) || !at::isFloatingType(call.self.scalar_type())) return std::nullopt;
+  if (dim != nullptr) {
+    call.dim = PyLong_AsLong(dim);
+    PyErr_Clear();
+    if (*call.dim < -dimensions || *call.dim >= dimensions) return std::nullopt;  // the real one raises
+  }
+  call.keepdim = keepdim == Py_True;
+  call.self = call.self.to(type);
+  return call;
 }
 
-// A dimension of the tensor as a number. Nothing: it is another object.
-std::optional<int64_t> known_dimension(PyObject* self, PyObject* given) {
-  if (!PyLong_CheckExact(given)) return std::nullopt;
-  const int64_t dimension = PyLong_AsLong(given), count = std::max<int64_t>(runtime::tensor_of(self).dim(), 1);
-  PyErr_Clear();
-  return dimension >= -count && dimension < count ? std::optional(dimension) : std::nullopt;
-}
-
-// The argument at a place or with a name; null if it is not given.
-Ref given_as(const Arguments& a, size_t place, const char* name) {
-  return place < a.positional.size() ? a.positional[place] : keyword(a, name);
-}
-
-// torch.prod() and torch.cumprod().
 Ref prod(Interpreter& interpreter, Arguments& a) {
-  const Ref dim = given_as(a, 1, "dim"), keepdim = given_as(a, 2, "keepdim");
-  const size_t known = a.positional.size() + (keyword(a, "dim") ? 1 : 0) + (keyword(a, "keepdim") ? 1 : 0);
-  const bool is_usual = !a.positional.empty() && known == a.positional.size() + a.keywords.size() &&
-                        needs_product_gradient(interpreter, arg(a, 0)) &&
-                        (!dim || known_dimension(arg(a, 0), dim.get())) &&
-                        (!keepdim || (dim && PyBool_Check(keepdim.get())));
-  if (!is_usual) return call_torch(interpreter, well_known("torch", "prod"), a);
-  const at::Tensor& self = runtime::tensor_of(arg(a, 0));
+  const std::optional<ProductCall> found = product_call(interpreter, a);
+  if (!found || (!found->dim && found->keepdim))
+    return call_torch(interpreter, well_known("torch", "prod"), a);
   return torch_result(interpreter, [&] {
-    return Ref::steal(runtime::wrap_tensor(trace::product(
-        self, dim ? known_dimension(arg(a, 0), dim.get()) : std::nullopt, keepdim == Py_True)));
+    return Ref::steal(runtime::wrap_tensor(trace::product(found->self, found->dim, found->keepdim)));
   });
 }
 
 Ref cumprod(Interpreter& interpreter, Arguments& a) {
-  const Ref dim = given_as(a, 1, "dim");
-  const bool is_usual = !a.positional.empty() && a.positional.size() + a.keywords.size() == 2 && dim &&
-                        needs_product_gradient(interpreter, arg(a, 0)) &&
-                        known_dimension(arg(a, 0), dim.get());
-  if (!is_usual) return call_torch(interpreter, well_known("torch", "cumprod"), a);
-  const at::Tensor& self = runtime::tensor_of(arg(a, 0));
+  const std::optional<ProductCall> found = product_call(interpreter, a);
+  if (!found || !found->dim || found->keepdim)
+    return call_torch(interpreter, well_known("torch", "cumprod"), a);
   return torch_result(interpreter, [&] {
-    return Ref::steal(
-        runtime::wrap_tensor(trace::cumulative_product(self, *known_dimension(arg(a, 0), dim.get()))));
+    return Ref::steal(runtime::wrap_tensor(trace::cumulative_product(found->self, *found->dim)));
   });
 }
 

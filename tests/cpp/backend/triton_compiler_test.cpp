@@ -143,7 +143,7 @@ TEST_CASE("Triton compiler: a worker that dies is replaced once") {
   }
   SUBCASE("one that was idle has ended") {
     const auto command =
-        fake_worker(folder, fmt::format("worker['serve'].__globals__['IDLE_SECONDS'] = 0; {}", kEcho));
+        fake_worker(folder, fmt::format("worker['serve'].__globals__['IDLE_SECONDS'] = 0.05; {}", kEcho));
     TritonCompiler compiler({.command = command, .version = "1"}, nullptr);
     CHECK(compiler.compile(kernels)[0].machine_code == "text");
     usleep(200000);
@@ -151,13 +151,13 @@ TEST_CASE("Triton compiler: a worker that dies is replaced once") {
   }
   SUBCASE("all that were idle have ended") {
     const auto command =
-        fake_worker(folder, fmt::format("worker['serve'].__globals__['IDLE_SECONDS'] = 0; {}", kEcho));
+        fake_worker(folder, fmt::format("worker['serve'].__globals__['IDLE_SECONDS'] = 0.05; {}", kEcho));
     TritonCompiler compiler({.command = command, .version = "1", .most_workers = 4}, nullptr);
     std::vector<TritonKernel> several;
     for (int k = 0; k < 8; ++k) several.push_back(kernel(fmt::format("k{}", k), "text"));
     for (int round = 0; round < 3; ++round) {
       CHECK(compiler.compile(several).size() == several.size());
-      usleep(300000);
+      usleep(200000);
     }
   }
   SUBCASE("one that hangs is given up") {
