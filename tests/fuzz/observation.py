@@ -107,9 +107,14 @@ def _same_text(expected, actual, all_strides):
     return expected == actual or (actual == "index is out of bounds" and expected.startswith(actual))
 
 
+WRITTEN_TO = "one of the variables needed for gradient computation has been modified by an inplace operation"
+WRITTEN_VIEW = re.compile(r"Output \d+ of \w+ is a view of a view which was created in no_grad mode and its base or another view")
+
+
 def _first_lines(text):
-    if text.startswith("one of the variables needed for gradient"):
-        return text.split(": [")[0]  # which one, and how often it was written to, is up to who saved it
+    # Which one, and how often it was written to, is up to who saved it: eager a view, a region what it is a view of.
+    if text.startswith(WRITTEN_TO) or WRITTEN_VIEW.match(text):
+        return WRITTEN_TO
     return text.strip().split("\n")[0][:300]
 
 

@@ -497,7 +497,8 @@ SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const
 }
 
 void note_unmet(CaptureSite& site, Entry& entry, const CallableOptions& options) {
-  if (entry.unmet_in_row() < 2) return;
+  constexpr int kFewUnmet = 3;  // fewer come by chance
+  if (entry.unmet_in_row() < kFewUnmet) return;
   count_break(fmt::format("what is likely of sizes that depend on data is not so: {}", entry.unmet()),
               "torch._check() with what is so, if it always is", {});
   const bool may_look = entry.capture().wants_elements && may_rely_on_elements(site, options);

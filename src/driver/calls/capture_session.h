@@ -103,7 +103,7 @@ struct SessionResult {
 SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options);
 
 // To be called after each run of an entry that gave nothing. If what was likely of sizes that depend on data has
-// not been so for two runs in a row, that is the reason of a break, and the next capture may rely on elements
+// not been so for three runs in a row, that is the reason of a break, and the next capture may rely on elements
 // instead.
 void note_unmet(CaptureSite& site, Entry& entry, const CallableOptions& options);
 
