@@ -1,5 +1,6 @@
 // Guards are checked: all of them, or on the fast path what may have changed.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/config.h"
@@ -133,6 +134,8 @@ bool GuardSet::holds(const Check& check, PyObject* value) const {
       return runtime::is_tensor(value) && !has_gradient_hooks(runtime::tensor_of(value));
     case CheckKind::FitsType:
       return PyFloat_CheckExact(value) && fits_type(value, static_cast<c10::ScalarType>(check.number));
+    case CheckKind::Finite:
+      return PyFloat_CheckExact(value) && std::isfinite(PyFloat_AS_DOUBLE(value));
     case CheckKind::FitsInt64: {
       int overflow = 0;
       PyLong_AsLongLongAndOverflow(value, &overflow);

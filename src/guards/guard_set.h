@@ -44,6 +44,7 @@ enum class CheckKind : uint8_t {
   NoGradientHooks,  // the tensor has no hooks that see its gradient
   FitsInt64,        // the int fits into int64
   FitsType,         // the float does not overflow the floating-point type `number`, a c10::ScalarType
+  Finite,           // the float is no infinity and no NaN
   Unfinalized,      // the location holds nothing, or an object for which end_is_seen() is false
   Elements,         // the tensor, which has a Tensor check before, has the elements of the tensor `object`
 };

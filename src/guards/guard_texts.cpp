@@ -40,6 +40,8 @@ const char* relation(CheckKind kind) {
       return "has no hooks on its gradient";
     case CheckKind::FitsType:
       return "fits its type";
+    case CheckKind::Finite:
+      return "is finite";
     case CheckKind::Definition:
       return "is the same method of C code";
     case CheckKind::FitsInt64:

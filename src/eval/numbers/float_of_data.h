@@ -28,6 +28,8 @@ sym::Condition is_not_zero(Interpreter& interpreter, PyObject* number);
 // Whether the number is in the range of the type, as a fact or as a check of the run: PyTorch raises where it
 // makes elements of numbers that are not.
 bool fits(Interpreter& interpreter, PyObject* number, at::ScalarType type);
+// The same for a number that is finite besides.
+bool is_finite_in(Interpreter& interpreter, PyObject* number, at::ScalarType type);
 
 // torch.tensor() of such floats, or of a list of them and others, without further arguments. Nothing: it is
 // another call.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "eval/numbers/float_of_data.h"
 #include "eval/numbers/symbolic_integer.h"
@@ -19,22 +20,28 @@ using guards::CheckKind;
 namespace {
 
 // Methods of tensors that take a tensor without dimensions in place of a number.
-constexpr std::array<std::string_view, 31> kTakesTensors = {
-    "add",     "add_",     "sub",    "sub_",        "subtract", "mul",      "mul_",    "multiply",
-    "div",     "div_",     "divide", "true_divide", "lerp",     "lerp_",    "addcdiv", "addcdiv_",
-    "addcmul", "addcmul_", "eq",     "ne",          "lt",       "le",       "gt",      "ge",
-    "less",    "greater",  "fmod",   "remainder",   "pow",      "copysign", "xlogy"};
+constexpr std::array<std::string_view, 37> kTakesTensors = {
+    "pow_",       "remainder_",  "fmod_",    "greater_equal",
+    "less_equal", "not_equal",   "add",      "add_",
+    "sub",        "sub_",        "subtract", "mul",
+    "mul_",       "multiply",    "div",      "div_",
+    "divide",     "true_divide", "lerp",     "lerp_",
+    "addcdiv",    "addcdiv_",    "addcmul",  "addcmul_",
+    "eq",         "ne",          "lt",       "le",
+    "gt",         "ge",          "less",     "greater",
+    "fmod",       "remainder",   "pow",      "copysign",
+    "xlogy"};
 
 // Those among them that would round a number to the type of 16 bits that a tensor has, or a product with it
 // before something is added.
-constexpr std::array<std::string_view, 11> kRoundsNumbers = {"lerp",    "lerp_",    "addcdiv",  "addcdiv_",
-                                                             "addcmul", "addcmul_", "fmod",     "pow",
-                                                             "xlogy",   "copysign", "remainder"};
+constexpr std::array<std::string_view, 14> kRoundsNumbers = {
+    "lerp", "lerp_", "addcdiv",  "addcdiv_", "addcmul",   "addcmul_",   "fmod",
+    "pow",  "xlogy", "copysign", "pow_",     "remainder", "remainder_", "fmod_"};
 
 // Methods whose numbers become elements, or are compared with such, and that take tensors for all numbers.
-constexpr std::array<std::string_view, 12> kTakesElements = {
-    "fill_", "masked_fill", "masked_fill_", "clamp",     "clamp_",     "clip",
-    "clip_", "clamp_min",   "clamp_min_",   "clamp_max", "clamp_max_", "lerp"};
+constexpr std::array<std::string_view, 13> kTakesElements = {
+    "fill",  "fill_",     "masked_fill", "masked_fill_", "clamp",      "clamp_", "clip",
+    "clip_", "clamp_min", "clamp_min_",  "clamp_max",    "clamp_max_", "lerp"};
 
 template <size_t N>
 bool among(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -158,17 +165,34 @@ std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject
                        : std::pair(std::move(number), Ref::borrow(right));
 }
 
-std::optional<std::pair<Ref, Ref>> compared_tensors(Interpreter& interpreter, PyObject* left,
-                                                    PyObject* right) {
-  auto tensors = as_tensors(interpreter, left, right);
-  if (!tensors) return tensors;
-  // Comparisons round the number to the type of the tensor.
+std::optional<std::pair<Ref, Ref>> as_rounded_tensors(Interpreter& interpreter, PyObject* left,
+                                                      PyObject* right) {
   const bool is_right = trace::is_trace_tensor(left);
-  const at::Tensor& tensor = runtime::tensor_of(is_right ? left : right);
-  Ref& number = is_right ? tensors->second : tensors->first;
-  if (is_narrow(tensor))
-    number = Ref::steal(runtime::wrap_tensor(runtime::tensor_of(number.get()).to(tensor.scalar_type())));
-  return tensors;
+  PyObject* const number = is_right ? right : left;
+  PyObject* const other = is_right ? left : right;
+  if (interpreter.torch_calls || !trace::is_trace_tensor(other) || !is_varying_float(interpreter, number))
+    return as_tensors(interpreter, left, right);
+  const at::Tensor& tensor = runtime::tensor_of(other);
+  if (!is_narrow(tensor)) return as_tensors(interpreter, left, right);
+  const at::Tensor exact = is_float_of_data(interpreter, number)
+                               ? float_of_data(interpreter, number).to(tensor.device())
+                               : varying_as_double(interpreter, number);
+  Ref rounded = Ref::steal(runtime::wrap_tensor(exact.to(tensor.scalar_type())));
+  return is_right ? std::pair(Ref::borrow(left), std::move(rounded))
+                  : std::pair(std::move(rounded), Ref::borrow(right));
+}
+
+bool fits_finite(Interpreter& interpreter, PyObject* number, at::ScalarType type) {
+  if (is_float_of_data(interpreter, number)) return is_finite_in(interpreter, number, type);
+  const bool varies = is_varying_number(number);
+  PyObject* const value = varies ? interpreter.numbers.varying.at(number).value.get() : number;
+  if (!std::isfinite(PyFloat_AS_DOUBLE(value)) || !guards::fits_type(value, type)) return false;
+  if (!varies) return true;
+  const SourceId source = varying_source(interpreter, number);
+  interpreter.guards().require(source, CheckKind::Finite, nullptr);
+  if (type != at::kDouble)
+    interpreter.guards().require(source, CheckKind::FitsType, nullptr, static_cast<int64_t>(type));
+  return true;
 }
 
 std::optional<Ref> as_element(Interpreter& interpreter, PyObject* number, const at::Tensor& tensor) {

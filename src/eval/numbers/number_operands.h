@@ -24,9 +24,12 @@ bool is_narrow(const at::Tensor& tensor);
 // result has the type that PyTorch gives it for the number. Nothing: they are others, or the number has to be
 // known.
 std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject* left, PyObject* right);
-// The same for a comparison.
-std::optional<std::pair<Ref, Ref>> compared_tensors(Interpreter& interpreter, PyObject* left,
-                                                    PyObject* right);
+// The same where PyTorch rounds the number to the type of the tensor first, as comparisons and remainders do.
+std::optional<std::pair<Ref, Ref>> as_rounded_tensors(Interpreter& interpreter, PyObject* left,
+                                                      PyObject* right);
+// Whether a float is finite and in the range of the type. That becomes a guard, or a check of the run, if the
+// float varies.
+bool fits_finite(Interpreter& interpreter, PyObject* number, at::ScalarType type);
 
 // A trace tensor without dimensions, of the type and device of `tensor`, that holds what an element of such a
 // tensor would hold if the number were assigned to it. `number`: an int or float, varying or not. Nothing:

@@ -12,6 +12,7 @@
 #include "eval/state/evaluation.h"
 #include "eval/state/interpreter.h"
 #include "guards/constants.h"
+#include "runtime/device/autocast.h"
 #include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
@@ -205,25 +206,33 @@ std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, 
   const bool is_other =
       is_power || (is_float && (kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide));
   if (!is_simple && (!is_other || !at::isFloatingType(tensor.scalar_type()))) return std::nullopt;
-  // Of types of 16 bits most would round the number, too, and beside a tensor without dimensions the number
-  // would decide the type.
-  if (is_narrow(tensor) && (!is_simple || tensor.dim() == 0)) {
-    if (in_place || !is_float) return std::nullopt;
+  const bool rounds = kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide ||
+                      (kind == BinaryKind::Power && !is_right);
+  // Beside a tensor without dimensions the number would decide the type. A power takes it as it is.
+  if (is_narrow(tensor) && !rounds && (kind == BinaryKind::Power || tensor.dim() == 0)) {
+    const bool has_form = is_float && !in_place && !runtime::autocast_type(tensor.device().type()) &&
+                          fits_finite(interpreter, number, tensor.scalar_type());
+    if (!has_form) return std::nullopt;
     const Ref wide = call_method(interpreter, is_right ? left : right, "float", {});
     const auto result = tensor_arithmetic(interpreter, kind, false, is_right ? wide.get() : left,
                                           is_right ? right : wide.get());
     if (!result) return std::nullopt;
     return Ref::steal(runtime::wrap_tensor(runtime::tensor_of(result->get()).to(tensor.scalar_type())));
   }
-  const auto tensors = as_tensors(interpreter, left, right);
+  const auto tensors =
+      rounds ? as_rounded_tensors(interpreter, left, right) : as_tensors(interpreter, left, right);
   if (!tensors) return std::nullopt;
   // Tensor.__rtruediv__ is the product with the reciprocal.
   if (kind == BinaryKind::TrueDivide && tensors->second == right) {
     const Ref reciprocal = call_method(interpreter, right, "reciprocal", {});
     return binary(interpreter, BinaryKind::Multiply, false, reciprocal.get(), tensors->first.get());
   }
-  return binary(interpreter, kind, in_place && tensors->first == left, tensors->first.get(),
-                tensors->second.get());
+  Ref result = binary(interpreter, kind, in_place && tensors->first == left, tensors->first.get(),
+                      tensors->second.get());
+  // The result of a number's power is contiguous.
+  if (result && kind == BinaryKind::Power && !is_right)
+    return call_method(interpreter, result.get(), "contiguous", {});
+  return result;
 }
 
 }  // namespace
@@ -251,7 +260,7 @@ std::optional<Ref> varying_unary(Interpreter& interpreter, bytecode::Op op, PyOb
 std::optional<Ref> varying_comparison(Interpreter& interpreter, PyObject* left, PyObject* right,
                                       int operation) {
   if (trace::is_trace_tensor(left) || trace::is_trace_tensor(right)) {
-    const auto tensors = compared_tensors(interpreter, left, right);
+    const auto tensors = as_rounded_tensors(interpreter, left, right);
     if (!tensors) return std::nullopt;
     return compare(interpreter, tensors->first.get(), tensors->second.get(), operation);
   }

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "eval/externals/external_containers.h"
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
@@ -15,6 +16,7 @@
 #include "eval/treatment/number_forms.h"
 #include "eval/treatment/prelude.h"
 #include "guards/constants.h"
+#include "runtime/device/autocast.h"
 #include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
@@ -75,6 +77,34 @@ NumbersAmong numbers_among(Interpreter& interpreter, const Arguments& arguments)
   return found;
 }
 
+// Borrowed; null if there is none.
+PyObject* first_tensor(const Arguments& arguments) {
+  const auto is_tensor = [](const Ref& value) { return trace::is_trace_tensor(value.get()); };
+  if (const auto it = std::ranges::find_if(arguments.positional, is_tensor); it != arguments.positional.end())
+    return it->get();
+  for (const auto& [name, value] : arguments.keywords)
+    if (is_tensor(value)) return value.get();
+  return nullptr;
+}
+
+// Whether the floats among the arguments are finite and in the range of the tensor's type: others have
+// answers of their own, or are refused. Under autocast operators give other types than their forms.
+bool are_usual(Interpreter& interpreter, const Arguments& arguments, PyObject* tensor) {
+  const auto* const traced = tensor == nullptr ? nullptr : &runtime::tensor_of(tensor);
+  if (runtime::autocast_type(traced == nullptr ? runtime::kHost : traced->device().type())) return false;
+  const bool has_type = traced != nullptr && at::isFloatingType(traced->scalar_type());
+  const at::ScalarType type = has_type ? traced->scalar_type() : at::kDouble;
+  const auto is_usual = [&](const Ref& value) {
+    const bool is_float = is_varying_number(value.get())
+                              ? varying_class(interpreter, value.get()) == &PyFloat_Type
+                              : PyFloat_CheckExact(value.get()) != 0;
+    return !is_float || fits_finite(interpreter, value.get(), type);
+  };
+  return std::ranges::all_of(arguments.positional, is_usual) &&
+         std::ranges::all_of(arguments.keywords,
+                             [&](const auto& keyword) { return is_usual(keyword.second); });
+}
+
 // `types`: those of a form. `tensor`: the first one among the arguments; null if there is none.
 bool takes(NumberTypes types, PyObject* tensor) {
   if (types == NumberTypes::All) return true;
@@ -96,12 +126,12 @@ std::optional<Ref> call_number_form(Interpreter& interpreter, PyObject* callable
   const bool is_bound = PyCFunction_Check(callable) && !method.empty();
   if (is_bound)
     given.positional.insert(given.positional.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
-  const auto tensor = std::ranges::find_if(
-      given.positional, [](const Ref& value) { return trace::is_trace_tensor(value.get()); });
-  if (!takes(form->types, tensor == given.positional.end() ? nullptr : tensor->get())) return std::nullopt;
+  PyObject* const tensor = first_tensor(given);
+  if (!takes(form->types, tensor) || !are_usual(interpreter, given, tensor)) return std::nullopt;
   const Ref function = prelude_function(form->function);
   if (!accepts(interpreter, function.get(), given)) return std::nullopt;
   const bool in_place = method.ends_with('_');
+  if (in_place && given.positional.empty()) return std::nullopt;
   const Ref self = in_place ? given.positional[0] : Ref();
   Ref result = call(interpreter, function.get(), std::move(given));
   return in_place && result ? call_method(interpreter, self.get(), "copy_", {{result}, {}}) : result;

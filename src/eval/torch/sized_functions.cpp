@@ -10,6 +10,7 @@
 
 #include <array>
 
+#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
@@ -77,9 +78,14 @@ std::optional<Ref> linspace(Interpreter& interpreter, const Arguments& arguments
   if (!steps || !is_plain_number(interpreter, start) || !is_plain_number(interpreter, end) ||
       (is_given(dtype) && !THPDtype_Check(dtype)) || (is_given(device) && !THPDevice_Check(device)))
     return std::nullopt;
+  const auto fits = [&](PyObject* object, at::ScalarType wanted) {
+    const bool is_float = PyFloat_CheckExact(object) || is_varying_float(object);
+    return !is_float || fits_finite(interpreter, object, wanted);
+  };
   const at::ScalarType type = is_given(dtype) ? reinterpret_cast<THPDtype*>(dtype)->scalar_type
                                               : c10::get_default_dtype_as_scalartype();
   if (type != at::kFloat && type != at::kDouble) return std::nullopt;
+  if (!fits(start, type) || !fits(end, type)) return std::nullopt;
   const c10::Device place =
       is_given(device) ? reinterpret_cast<THPDevice*>(device)->device : c10::Device(runtime::kHost);
   const auto number = [&](PyObject* object) {

@@ -19,56 +19,92 @@ def element(number, tensor):
 def number(value):
     raise NotImplementedError
 
+# An operand in place of `input`, which is written to at the end: what gradients read of it has to stay.
+def operand(input, inplace):
+    return input.clone() if inplace else input
+
 def written(input, result, inplace):
     return input.copy_(result) if inplace else result
+
+# Zero, or NaN for NaN. PyTorch's formula for the gradient of `result` reads the input, so that the gradient
+# has a gradient itself, which is zero.
+def with_second_gradient(result, input):
+    return result + torch.threshold(input, math.inf, 0.0) if input.requires_grad else result
 
 def widened(input):
     return input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
-    return written(input, torch.where(input > 0, input, input * negative_slope), inplace)
+    if inplace and negative_slope < 0:
+        return torch.nn.functional.leaky_relu(input, number(negative_slope), inplace)
+    x = operand(input, inplace)
+    return written(input, with_second_gradient(torch.where(x > 0, x, x * negative_slope), x), inplace)
+
+def leaky_relu_(input, negative_slope=0.01):
+    return leaky_relu(input, negative_slope, True)
 
 def elu(input, alpha=1.0, inplace=False):
-    wide = widened(input)
-    negative = torch.expm1(wide.clamp(max=0)) * alpha
-    return written(input, torch.where(wide > 0, wide, negative).to(input.dtype), inplace)
+    if inplace and alpha < 0:
+        return torch.nn.functional.elu(input, number(alpha), inplace)
+    x = widened(operand(input, inplace))
+    negative = torch.expm1(x.clamp(max=0)) * alpha
+    return written(input, torch.where(x > 0, x, negative).to(input.dtype), inplace)
+
+def elu_(input, alpha=1.0):
+    return elu(input, alpha, True)
 
 def celu(input, alpha=1.0, inplace=False):
-    if alpha == 0:
-        alpha = number(alpha)
-    wide = widened(input)
-    negative = torch.expm1(wide.clamp(max=0) * (1.0 / alpha)) * alpha
-    return written(input, torch.where(wide > 0, wide, negative).to(input.dtype), inplace)
+    if alpha == 0 or (inplace and alpha < 0):
+        return torch.nn.functional.celu(input, number(alpha), inplace)
+    x = widened(operand(input, inplace))
+    negative = torch.expm1(x.clamp(max=0) * (1.0 / alpha)) * alpha
+    return written(input, torch.where(x > 0, x, negative).to(input.dtype), inplace)
+
+def celu_(input, alpha=1.0):
+    return celu(input, alpha, True)
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if min_val > max_val:
         return torch.nn.functional.hardtanh(input, number(min_val), number(max_val), inplace)
-    low, high = element(min_val, input), element(max_val, input)
-    is_outside = (input <= low) | (input >= high)
-    return written(input, torch.where(is_outside, torch.clamp(input.detach(), low, high), input), inplace)
+    x = operand(input, inplace)
+    low, high = element(min_val, x), element(max_val, x)
+    is_outside = (x <= low) | (x >= high)
+    result = torch.where(is_outside, torch.clamp(x.detach(), low, high), x)
+    return written(input, with_second_gradient(result, x), inplace)
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    return hardtanh(input, min_val, max_val, True)
 
 def threshold(input, threshold, value, inplace=False):
-    is_below = input <= element(threshold, input)
-    return written(input, torch.where(is_below, element(value, input), input), inplace)
+    x = operand(input, inplace)
+    result = torch.where(x <= element(threshold, x), element(value, x), x)
+    return written(input, with_second_gradient(result, x), inplace)
+
+def threshold_(input, threshold, value):
+    x = operand(input, True)
+    result = torch.where(x <= element(threshold, x), element(value, x), x)
+    return written(input, with_second_gradient(result, x), True)
 
 def softplus(input, beta=1.0, threshold=20.0):
-    wide = widened(input)
-    scaled = wide * beta
+    if beta == 0:
+        return torch.nn.functional.softplus(input, number(beta), number(threshold))
+    x = widened(input)
+    scaled = x * beta
     is_linear = scaled > threshold
     curve = torch.log1p(torch.exp(torch.where(is_linear, 0.0, scaled))) / beta
-    return torch.where(is_linear, wide, curve).to(input.dtype)
+    return torch.where(is_linear, x, curve).to(input.dtype)
 
 def hardshrink(input, lambd=0.5):
     bound = element(lambd, input)
-    return input.masked_fill((input >= -bound) & (input <= bound), 0)
+    return with_second_gradient(torch.where((input >= -bound) & (input <= bound), 0.0, input), input)
 
 def softshrink(input, lambd=0.5):
     if lambd < 0:
-        lambd = number(lambd)
-        return torch.nn.functional.softshrink(input, lambd)
+        return torch.nn.functional.softshrink(input, number(lambd))
     bound = element(lambd, input)
     moved = torch.where(input > bound, input - lambd, input + lambd)
-    return torch.where((input >= -bound) & (input <= bound), input * 0, moved)
+    result = torch.where((input >= -bound) & (input <= bound), input * 0, moved)
+    return with_second_gradient(result, input)
 
 def reduced(loss, reduction):
     if reduction == "mean":
@@ -76,7 +112,8 @@ def reduced(loss, reduction):
     return loss.sum() if reduction == "sum" else loss
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    if weight is not None or delta <= 0 or reduction not in ("none", "mean", "sum") or input.shape != target.shape:
+    is_usual = weight is None and reduction in ("none", "mean", "sum") and input.dtype == target.dtype
+    if not is_usual or delta <= 0 or input.shape != target.shape:
         return torch.nn.functional.huber_loss(input, target, reduction, number(delta), weight)
     distance = (input - target).abs()
     loss = torch.where(distance <= delta, 0.5 * distance * distance, (distance - 0.5 * delta) * delta)
@@ -84,7 +121,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     is_usual = size_average is None and reduce is None and reduction in ("none", "mean", "sum")
-    if not is_usual or beta <= 0 or input.shape != target.shape:
+    if not is_usual or input.dtype != target.dtype or beta <= 0 or input.shape != target.shape:
         return torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, number(beta))
     distance = (input - target).abs()
     loss = torch.where(distance < beta, 0.5 * distance * distance / beta, distance - 0.5 * beta)
@@ -107,32 +144,38 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     dropout_p = number(dropout_p)
     if scale is None or abs(scale * math.sqrt(query.size(-1)) - 1) < 1e-12:
         return attend(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa=enable_gqa)
-    if query.dtype not in (torch.float32, torch.float64):
+    if query.dtype not in (torch.float32, torch.float64) or scale <= 0:
         return attend(query, key, value, attn_mask, dropout_p, is_causal, scale=number(scale), enable_gqa=enable_gqa)
     return attend(query * scale, key, value, attn_mask, dropout_p, is_causal, scale=1.0, enable_gqa=enable_gqa)
 
 def filled(tensor, value):
     return tensor.fill_(value if tensor.is_floating_point() else number(value))
 
-def full(size, fill_value, *, dtype=None, layout=torch.strided, device=None, pin_memory=False):
+def full(size, fill_value, *, dtype=None, layout=torch.strided, device=None, pin_memory=False, requires_grad=False):
     dtype = torch.get_default_dtype() if dtype is None else dtype
-    return filled(torch.empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory), fill_value)
+    result = filled(torch.empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory), fill_value)
+    return result.requires_grad_() if requires_grad else result
 
-def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=torch.preserve_format):
-    return filled(torch.empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
-                                   memory_format=memory_format), fill_value)
+    result = filled(torch.empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+                                     memory_format=memory_format), fill_value)
+    return result.requires_grad_() if requires_grad else result
 
-def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False):
-    return filled(self.new_empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory), fill_value)
+def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    result = filled(self.new_empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory), fill_value)
+    return result.requires_grad_() if requires_grad else result
 
-def arange(start, end=None, step=1, /, *, dtype=None, layout=torch.strided, device=None, pin_memory=False):
+def arange(start=None, end=None, step=1, *, dtype=None, layout=torch.strided, device=None, pin_memory=False,
+           requires_grad=False):
     if end is None:
         start, end = 0, start
+    if start is None:
+        start = 0
     dtype = torch.get_default_dtype() if dtype is None else dtype
-    if not dtype.is_floating_point or step == 0:
+    if not dtype.is_floating_point or requires_grad or step == 0 or (end - start) / step < 0:
         return torch.arange(number(start), number(end), number(step), dtype=dtype, layout=layout, device=device,
-                            pin_memory=pin_memory)
+                            pin_memory=pin_memory, requires_grad=requires_grad)
     count = math.ceil((end - start) / step)
     index = torch.arange(count, dtype=torch.float64, layout=layout, device=device, pin_memory=pin_memory)
     return (index * step + start).to(dtype)
@@ -169,6 +212,8 @@ def pow(input, exponent):
     return input ** exponent
 
 def float_power(input, exponent):
+    if not isinstance(input, torch.Tensor):
+        return input ** exponent.double()
     return input.double() ** exponent
 
 def remainder(input, other):
@@ -180,9 +225,14 @@ def rsub(input, other, *, alpha=1):
 def lerp(input, end, weight):
     return torch.lerp(input.float(), end.float(), weight).to(input.dtype)
 
+# With a beta of zero nothing is read of the input, but its gradient is zero, and not missing.
 def combined(input, product, beta, alpha):
     product = product * alpha
-    return product if beta == 0 else product + input * beta
+    if beta != 0:
+        return product + input * beta
+    if not input.requires_grad:
+        return product
+    return product + torch.where(torch.ones_like(input, dtype=torch.bool), 0.0, input)
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     return combined(input, mat1.mm(mat2), beta, alpha)
@@ -201,6 +251,12 @@ constexpr const char* kMethod = "";
 
 constexpr NumberForm kForms[] = {
     {kFunctional, "leaky_relu", "leaky_relu", NumberTypes::Floating},
+    {kFunctional, "leaky_relu_", "leaky_relu_", NumberTypes::Floating},
+    {"torch._C._nn", "leaky_relu", "leaky_relu", NumberTypes::Floating},
+    {kFunctional, "elu_", "elu_", NumberTypes::Floating},
+    {"torch", "celu_", "celu_", NumberTypes::Floating, true},
+    {kFunctional, "hardtanh_", "hardtanh_", NumberTypes::Floating},
+    {"torch", "threshold_", "threshold_", NumberTypes::Floating},
     {kFunctional, "elu", "elu", NumberTypes::Floating},
     {kFunctional, "celu", "celu", NumberTypes::Floating, true},
     {"torch", "celu", "celu", NumberTypes::Floating, true},
@@ -229,12 +285,12 @@ constexpr NumberForm kForms[] = {
     {kMethod, "scatter", "scatter", NumberTypes::Floating},
     {"torch", "nan_to_num", "nan_to_num", NumberTypes::Floating, true},
     {kMethod, "nan_to_num", "nan_to_num", NumberTypes::Floating, true},
-    {"torch", "pow", "pow", NumberTypes::Narrow},
-    {kMethod, "pow", "pow", NumberTypes::Narrow},
+    {"torch", "pow", "pow", NumberTypes::Floating},
+    {kMethod, "pow", "pow", NumberTypes::Floating},
     {"torch", "float_power", "float_power", NumberTypes::Floating, true},
     {kMethod, "float_power", "float_power", NumberTypes::Floating, true},
-    {"torch", "remainder", "remainder", NumberTypes::Narrow},
-    {kMethod, "remainder", "remainder", NumberTypes::Narrow},
+    {"torch", "remainder", "remainder", NumberTypes::Floating},
+    {kMethod, "remainder", "remainder", NumberTypes::Floating},
     {"torch", "rsub", "rsub", NumberTypes::Wide},
     {"torch", "lerp", "lerp", NumberTypes::Narrow},
     {kMethod, "lerp", "lerp", NumberTypes::Narrow},

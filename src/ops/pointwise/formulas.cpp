@@ -53,7 +53,7 @@ Value leaky_relu(Values v) {
 Value elu(Values v) {
   Value x = v[0];
   Value negative = unary(Op::Expm1, x * v[3]) * (v[1] * v[2]);
-  return where(x <= 0, negative, x * v[2]);
+  return where(x < 0, negative, x * v[2]);
 }
 
 Value softplus(Values v) {
@@ -82,7 +82,7 @@ Value selu(Values v) {
 }
 
 Value celu(Values v) {
-  return where(v[0] <= 0, unary(Op::Expm1, v[0] / v[1]) * v[1], v[0]);
+  return where(v[0] < 0, unary(Op::Expm1, v[0] / v[1]) * v[1], v[0]);
 }
 
 Value logit(Values v) {

@@ -39,7 +39,9 @@ at::Tensor gradient_of_product(at::Tensor gradient, const at::Tensor& self, at::
     product = rest.prod();
   }
   const at::Tensor of_zero = at::where(is_zero.logical_and(zeros.eq(1)), product, 0);
-  return gradient * at::where(zeros.eq(0), result / self, of_zero);
+  const at::Tensor of_self = gradient * at::where(zeros.eq(0), result / self, of_zero);
+  // Of all elements, PyTorch does not read a gradient that nothing comes of.
+  return dim ? of_self : at::where(zeros.le(1), of_self, 0);
 }
 
 at::Tensor sums_from_here(const at::Tensor& tensor, int64_t dim) {

@@ -8,6 +8,7 @@
 #include "aten/operators.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
+#include "sym/facts/facts.h"
 #include "trace/functional/overlap.h"
 
 namespace oxy::trace {
@@ -32,7 +33,7 @@ void AliasSets::add_views(graph::NodeId n) {
   const ValueId root = entry(base).root;
   const bool addresses_storage = ops::traits_of(*node.op).addresses_storage();
   const ValueId parent = addresses_storage ? addressed(base) : without_identities(base);
-  if (addresses_storage) check_addressed(in_.meta(node.outputs[0]), parent, root);
+  if (addresses_storage) check_addressed(in_.meta(node.outputs[0]), n, parent, root);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     Entry& view = entry(node.outputs[i]);
     view = {.root = root, .parent = parent, .view = n, .output = i};
@@ -93,7 +94,8 @@ void AliasSets::replay(ValueId recorded) {
   const Node& node = in_.nodes[e.view];
   // Of a tensor that was written only its own elements are known, and not what lies between them.
   if (version > 0 && ops::traits_of(*node.op).addresses_storage() &&
-      (!is_non_overlapping_and_dense(in_.meta(e.parent)) || !lies_within(in_.meta(recorded), e.parent)))
+      (!is_non_overlapping_and_dense(in_.meta(e.parent)) ||
+       !lies_within(in_.meta(recorded), e.parent, e.view)))
     throw Unsupported(fmt::format("{} reaches outside of a tensor that was written", node.op->name));
   const Expr shift = in_elements_of(
       recorded, out_.meta(parent.value).storage_offset - in_.meta(e.parent).storage_offset, e.parent);
@@ -151,11 +153,12 @@ ValueId AliasSets::addressed(ValueId argument) const {
   return found;
 }
 
-void AliasSets::check_addressed(const TensorMeta& view, ValueId addressed, ValueId root) const {
+void AliasSets::check_addressed(const TensorMeta& view, graph::NodeId n, ValueId addressed,
+                                ValueId root) const {
   const bool is_argument = std::ranges::find(in_.inputs, root) != in_.inputs.end();
   if (is_argument && addressed == root) return;
   const bool has_gaps = addressed != root && !is_non_overlapping_and_dense(in_.meta(addressed));
-  if (has_gaps || !lies_within(view, addressed))
+  if (has_gaps || !lies_within(view, addressed, n))
     throw Unsupported("as_strided() may reach outside of the tensor that the storage belongs to");
 }
 
@@ -241,6 +244,26 @@ bool AliasSets::lies_within(const TensorMeta& view, ValueId tensor) const {
   return lies_between(view, whole);
 }
 
+bool AliasSets::lies_within(const TensorMeta& view, ValueId tensor, graph::NodeId n) const {
+  return lies_within(view, tensor) || lies_between_behind(n, view, in_.meta(tensor));
+}
+
+bool AliasSets::lies_between_behind(graph::NodeId n, const TensorMeta& view, const TensorMeta& whole) const {
+  if (lies_between(view, whole)) return true;
+  sym::Facts facts;
+  for (const graph::NodeId before : in_.nodes.ids()) {
+    if (before == n) break;
+    for (const sym::Condition& condition : in_.nodes[before].checks) facts.add(condition);
+  }
+  const auto simplified = [&](TensorMeta meta) {
+    for (Expr& size : meta.sizes) size = facts.simplify(size);
+    for (Expr& stride : meta.strides) stride = facts.simplify(stride);
+    meta.storage_offset = facts.simplify(meta.storage_offset);
+    return meta;
+  };
+  return lies_between(simplified(view), simplified(whole));
+}
+
 bool AliasSets::may_repeat(ValueId recorded) const {
   for (ValueId id = recorded; may_overlap(in_.meta(id)); id = entry(id).parent) {
     const Entry& e = entry(id);
@@ -264,7 +287,7 @@ void AliasSets::check_writable(ValueId recorded, const OperatorSchema& op) const
     if (view.view == graph::kNoNode || !ops::traits_of(*in_.nodes[view.view].op).addresses_storage())
       continue;
     const TensorMeta& whole = in_.meta(view.parent);
-    if (!is_non_overlapping_and_dense(whole) || !lies_between(in_.meta(recorded), whole))
+    if (!is_non_overlapping_and_dense(whole) || !lies_between_behind(view.view, in_.meta(recorded), whole))
       throw Unsupported(fmt::format("{} writes outside of the tensor that the storage belongs to", op.name));
   }
 }

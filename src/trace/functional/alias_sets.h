@@ -84,9 +84,15 @@ class AliasSets {
   // way to it that has elements of the argument's type.
   graph::ValueId addressed(graph::ValueId argument) const;
   // An argument may be a part of its storage, the elements of which are the caller's.
-  void check_addressed(const TensorMeta& view, graph::ValueId addressed, graph::ValueId root) const;
+  // `view` is made by node `n`.
+  void check_addressed(const TensorMeta& view, graph::NodeId n, graph::ValueId addressed,
+                       graph::ValueId root) const;
   // Whether all elements of a view are known to be elements of the tensor, which fills its storage.
   bool lies_within(const TensorMeta& view, graph::ValueId tensor) const;
+  // The same of a view that node `n` makes, behind the checks of the nodes before it. So the next one is
+  // lies_between().
+  bool lies_within(const TensorMeta& view, graph::ValueId tensor, graph::NodeId n) const;
+  bool lies_between_behind(graph::NodeId n, const TensorMeta& view, const TensorMeta& whole) const;
 
   const graph::Graph& in_;
   RewrittenGraph& out_;

@@ -154,7 +154,7 @@ std::optional<bool> refuses_types(const OperatorInfo& info, std::span<const c10:
     const bool is_of_types = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
                              (dynamic_cast<const c10::IndexError*>(&error) == nullptr &&
                               (text.find("dtype") != text.npos || text.find("type ") != text.npos ||
-                               text.find("representable") != text.npos ||
+                               text.find("representable") != text.npos || text.find("must not be") != text.npos ||
                                text.find("implemented") != text.npos || text.find("supported") != text.npos));
     return is_of_types ? std::optional(true) : std::nullopt;
   }
@@ -213,9 +213,12 @@ void check_types(const OperatorInfo& info, std::span<const c10::IValue> recorded
     key = hash_combine(key, i);
     key = hash_combine(key, 128 + (call[i].isInt() ? 1 : call[i].isDouble() ? 2 : call[i].isBool() ? 3 : 4));
     key = hash_combine(key, too_short);
+    // A flag may say that negative numbers are refused (leaky_relu_backward of a result).
+    if (call[i].isBool()) key = hash_combine(key, call[i].toBool() ? 1 : 0);
     // Unsigned types refuse negative numbers, and kinds of numbers count for type promotion.
     const c10::Scalar number = call[i].toScalar();
-    if (!number.isComplex()) key = hash_combine(key, number.toDouble() < 0 ? 1 : 0);
+    if (!number.isComplex())
+      key = hash_combine(key, number.toDouble() >= 0 ? 0 : number.toDouble() < 0 ? 1 : 2);
     if (info.schema->arguments[i].kind == ArgumentKind::DType)
       key = hash_combine(key, static_cast<uint64_t>(number.toLong()));
   }

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 import oxyfuel
 
-NUMBERS = (0.25, 0.5, 0.75, 1.5, 2.0, 0.125)
+NUMBERS = (0.25, 0.5, 0.3, 1.5, 2.0, 0.125)
 FLOATING = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 WIDE = (torch.float32, torch.float64)
 
@@ -47,6 +47,23 @@ FUNCTIONS = [
     ("smooth_l1_loss", lambda x, s: F.smooth_l1_loss(x, x.detach() * 0.5, beta=s, reduction="none"), WIDE),
     ("normalize", lambda x, s: F.normalize(x.nan_to_num(0, 1, 1), eps=s, dim=-1), WIDE),
     ("pad", lambda x, s: F.pad(x, (1, 2), value=s), FLOATING),
+    ("pad by name", lambda x, s: F.pad(input=x, pad=(1, 2), value=s), FLOATING),
+    ("leaky_relu_", lambda x, s: F.leaky_relu_(x * 1, s), FLOATING),
+    ("elu_", lambda x, s: F.elu_(x * 1, s), WIDE),
+    ("elu in place", lambda x, s: F.elu(x * 1, s, inplace=True), WIDE),
+    ("celu_", lambda x, s: torch.celu_(x * 1, s), WIDE),
+    ("hardtanh_", lambda x, s: F.hardtanh_(x * 1, -s, s), FLOATING),
+    ("threshold_", lambda x, s: torch.threshold_(x * 1, s, s), FLOATING),
+    ("pow_", lambda x, s: (x.abs() + 0.5).pow_(s), FLOATING),
+    ("remainder_", lambda x, s: (x * 1).remainder_(s), FLOATING),
+    ("power by its method", lambda x, s: torch.pow(s, x.clamp(-2, 2)), FLOATING),
+    ("float_power of the number", lambda x, s: torch.float_power(s, x.clamp(-2, 2)), WIDE),
+    ("floor division", lambda x, s: x // s, FLOATING),
+    ("remainder of the number", lambda x, s: s % (x.abs() + 1), FLOATING),
+    ("fill", lambda x, s: torch.fill(x, s), FLOATING),
+    ("full, and a flag", lambda x, s: torch.full((2,), s, requires_grad=False) * x[:, :2], FLOATING),
+    ("arange by name", lambda x, s: torch.arange(end=s + 4).sum() * x, WIDE),
+    ("greater_equal", lambda x, s: torch.greater_equal(x, s), FLOATING),
     ("clamp", lambda x, s: x.clamp(-s, s), FLOATING),
     ("clamp, one bound", lambda x, s: torch.clamp(x, min=s), FLOATING),
     ("clamp in place", lambda x, s: (x * 1).clamp_(max=s), FLOATING),
@@ -107,9 +124,98 @@ def test_one_graph_serves_all_numbers(function, types, dtype):
     oxyfuel.reset()
     compiled = oxyfuel.compile(function)
     for number in NUMBERS:
-        torch.testing.assert_close(
-            result_and_gradient(compiled, x, number), result_and_gradient(function, x, number), equal_nan=True)
-    assert 1 <= oxyfuel.metrics()["graphs"] <= 4, oxyfuel.metrics()["recompile_reasons"]
+        assert_same_outcome(compiled, function, x, number)
+    assert oxyfuel.metrics()["graphs"] <= 4, oxyfuel.metrics()["recompile_reasons"]
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 0.0, -0.5, 1e300, 7e4, -1.25])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("name", [entry[0] for entry in FUNCTIONS if torch.float32 in entry[2]])
+def test_unusual_numbers_come_last(name, dtype, number):
+    [(function, types)] = [entry[1:] for entry in FUNCTIONS if entry[0] == name]
+    is_rounded = dtype == torch.float16 and number == 7e4 and name in ("quotient of the number", "lerp")
+    if dtype not in types or is_rounded or (name == "smooth_l1_loss" and math.isnan(number)):
+        pytest.skip("another form, or eager rounds to infinity on the way, or refuses what a kernel takes")
+    x = example(dtype).abs() + 0.25 if "power" in name or name == "pow_" else example(dtype)
+    compiled = oxyfuel.compile(function)
+    for s in (0.5, 0.25, number):
+        assert_same_outcome(compiled, function, x, s)
+
+
+def assert_same_outcome(compiled, function, x, number):
+    try:
+        wanted = result_and_gradient(function, x, number)
+    except Exception as error:
+        with pytest.raises(type(error)) as raised:
+            result_and_gradient(compiled, x, number)
+        assert str(raised.value).split("\n")[0] == str(error).split("\n")[0]
+    else:
+        torch.testing.assert_close(result_and_gradient(compiled, x, number), wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "hardtanh", "threshold", "hardshrink", "softshrink", "softplus", "elu", "clamp"])
+def test_gradients_of_gradients(name):
+    [(function, _)] = [entry[1:] for entry in FUNCTIONS if entry[0] == name]
+
+    def penalty(function, number):
+        x = torch.tensor([-2.0, -0.1, 0.2, 0.7, 3.1]).requires_grad_()
+        (first,) = torch.autograd.grad((function(x, number) * x).sum(), x, create_graph=True)
+        (plain,) = torch.autograd.grad(function(x, number).sum(), x, create_graph=True)
+        return [first, *torch.autograd.grad((first * first).sum(), x)], plain, plain.requires_grad
+
+    compiled = oxyfuel.compile(function)
+    for number in NUMBERS:
+        torch.testing.assert_close(penalty(compiled, number), penalty(function, number))
+
+
+@pytest.mark.parametrize("name", ["hardshrink", "leaky_relu", "power of the number", "threshold", "softplus", "full_like", "pad"])
+def test_layouts_of_results(name):
+    [(function, _)] = [entry[1:] for entry in FUNCTIONS if entry[0] == name]
+    for x in (torch.randn(5, 4).t(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)):
+        compiled = oxyfuel.compile(function)
+        for number in NUMBERS[:3]:
+            torch.testing.assert_close(compiled(x, number), function(x, number), check_stride=True)
+        oxyfuel.reset()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, s: torch.addmm(x[:, :2], x, x.t(), beta=s), lambda x, s: torch.baddbmm(x[None, :, :2], x[None], x.t()[None], alpha=s),
+    lambda x, s: F.softplus(x, s), lambda x, s: x.bfloat16() ** s, lambda x, s: F.leaky_relu(x @ x.t(), s)])
+def test_under_autocast(function):
+    def cast(x, s):
+        with torch.autocast("cpu", torch.bfloat16):
+            return function(x, s)
+
+    x, compiled = example(torch.float32), oxyfuel.compile(cast)
+    for number in NUMBERS:
+        torch.testing.assert_close(compiled(x, number), cast(x, number), equal_nan=True)
+
+
+def test_a_loss_of_two_types():
+    def f(x, s):
+        return F.huber_loss(x, x.double() * 0.3, delta=s), F.smooth_l1_loss(x, x.double() * 0.3, beta=s)
+
+    x, compiled = example(torch.float32), oxyfuel.compile(f)
+    for number in NUMBERS:
+        torch.testing.assert_close(compiled(x, number), f(x, number))
+
+
+def test_a_factor_of_zero_gives_a_gradient_of_zero():
+    def f(x, w, s):
+        return torch.addmm(w, x, x.t(), beta=0, alpha=s).sum()
+
+    compiled = oxyfuel.compile(f)
+    for number in NUMBERS:
+        w = torch.full((2, 2), math.nan, requires_grad=True)
+        compiled(example(torch.float32), w, number).backward()
+        assert torch.equal(w.grad, torch.zeros(2, 2))
+
+
+@pytest.mark.parametrize("function", [lambda x, s: torch.arange(0, 1, s) * x.sum(), lambda x, s: F.leaky_relu(x * 1, s, inplace=True)])
+def test_refused_signs(function):
+    x, compiled = example(torch.float32), oxyfuel.compile(function)
+    for s in (0.5, 0.25, -1.25, -0.25, 0.125):
+        assert_same_outcome(compiled, function, x, s)
 
 
 NOT_FINITE = {"leaky_relu", "elu", "hardtanh", "threshold", "softplus", "hardshrink", "softshrink", "clamp", "masked_fill", "where",
