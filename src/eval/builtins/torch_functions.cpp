@@ -13,8 +13,9 @@
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/torch/torch_call.h"
+#include "runtime/device/autocast.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/composites/product_gradients.h"
+#include "trace/composites/reduction_gradients.h"
 
 namespace oxy::eval {
 namespace {
@@ -114,6 +115,15 @@ Ref masked_select(Interpreter& interpreter, Arguments& a) {
   return get_item(interpreter, self.get(), mask.get());
 }
 
+// Whether torch would ask data for the gradient of a reduction of the tensor. Under autocast PyTorch may
+// choose another type for it.
+bool has_gradient(Interpreter& interpreter, PyObject* self) {
+  if (interpreter.torch_calls || self == nullptr || !trace::is_trace_tensor(self)) return false;
+  const at::Tensor& tensor = runtime::tensor_of(self);
+  return at::GradMode::is_enabled() && tensor.requires_grad() && at::isFloatingType(tensor.scalar_type()) &&
+         !runtime::autocast_type(tensor.device().type());
+}
+
 // A call of torch.prod() or torch.cumprod() whose gradient torch would ask data for.
 struct ProductCall {
   at::Tensor self;  // in the type that is asked for
@@ -133,16 +143,16 @@ std::optional<ProductCall> product_call(Interpreter& interpreter, const Argument
     given[static_cast<size_t>(place)] = value.get();
   }
   const auto& [input, dim, keepdim, dtype] = given;
-  if (interpreter.torch_calls || input == nullptr || !trace::is_trace_tensor(input)) return std::nullopt;
+  if (!has_gradient(interpreter, input)) return std::nullopt;
   ProductCall call{.self = runtime::tensor_of(input)};
   const int64_t dimensions = std::max<int64_t>(call.self.dim(), 1);
   const bool is_typed = dtype != nullptr && dtype != Py_None;
-  if (!at::GradMode::is_enabled() || !call.self.requires_grad() || (is_typed && !THPDtype_Check(dtype)) ||
-      (dim != nullptr && !PyLong_CheckExact(dim)) || (keepdim != nullptr && !PyBool_Check(keepdim)))
+  if ((is_typed && !THPDtype_Check(dtype)) || (dim != nullptr && !PyLong_CheckExact(dim)) ||
+      (keepdim != nullptr && !PyBool_Check(keepdim)))
     return std::nullopt;
   const at::ScalarType type =
       is_typed ? reinterpret_cast<THPDtype*>(dtype)->scalar_type : call.self.scalar_type();
-  if (!at::isFloatingType(type) || !at::isFloatingType(call.self.scalar_type())) return std::nullopt;
+  if (!at::isFloatingType(type)) return std::nullopt;
   if (dim != nullptr) {
     call.dim = PyLong_AsLong(dim);
     PyErr_Clear();
@@ -157,18 +167,23 @@ Ref prod(Interpreter& interpreter, Arguments& a) {
   const std::optional<ProductCall> found = product_call(interpreter, a);
   if (!found || (!found->dim && found->keepdim))
     return call_torch(interpreter, well_known("torch", "prod"), a);
-  return torch_result(interpreter, [&] {
-    return Ref::steal(runtime::wrap_tensor(trace::product(found->self, found->dim, found->keepdim)));
-  });
+  return torch_tensor(interpreter, [&] { return trace::product(found->self, found->dim, found->keepdim); });
 }
 
 Ref cumprod(Interpreter& interpreter, Arguments& a) {
   const std::optional<ProductCall> found = product_call(interpreter, a);
   if (!found || !found->dim || found->keepdim)
     return call_torch(interpreter, well_known("torch", "cumprod"), a);
-  return torch_result(interpreter, [&] {
-    return Ref::steal(runtime::wrap_tensor(trace::cumulative_product(found->self, *found->dim)));
-  });
+  return torch_tensor(interpreter, [&] { return trace::cumulative_product(found->self, *found->dim); });
+}
+
+template <trace::Selection selection>
+Ref select_element(Interpreter& interpreter, Arguments& a) {
+  constexpr std::array<const char*, 4> kNames = {"max", "min", "median", "nanmedian"};
+  const bool is_of_all = a.positional.size() == 1 && a.keywords.empty();
+  if (!is_of_all || !has_gradient(interpreter, arg(a, 0)) || runtime::tensor_of(arg(a, 0)).dim() == 0)
+    return call_torch(interpreter, well_known("torch", kNames[static_cast<size_t>(selection)]), a);
+  return torch_tensor(interpreter, [&] { return trace::selected(runtime::tensor_of(arg(a, 0)), selection); });
 }
 
 // element() and number() of the forms of functions on numbers (treatment/number_forms.h).
@@ -197,6 +212,14 @@ constexpr BuiltinEntry kTable[] = {
     {"torch.optim.optimizer", "_stack_if_compiling", &numbers_of},
     {"torch", "masked_select", &masked_select},
     {"torch", "Tensor.masked_select", &masked_select},
+    {"torch", "max", &select_element<trace::Selection::Maximum>},
+    {"torch", "Tensor.max", &select_element<trace::Selection::Maximum>},
+    {"torch", "min", &select_element<trace::Selection::Minimum>},
+    {"torch", "Tensor.min", &select_element<trace::Selection::Minimum>},
+    {"torch", "median", &select_element<trace::Selection::Median>},
+    {"torch", "Tensor.median", &select_element<trace::Selection::Median>},
+    {"torch", "nanmedian", &select_element<trace::Selection::MedianWithoutNan>},
+    {"torch", "Tensor.nanmedian", &select_element<trace::Selection::MedianWithoutNan>},
     {"torch", "prod", &prod},
     {"torch", "Tensor.prod", &prod},
     {"torch", "cumprod", &cumprod},

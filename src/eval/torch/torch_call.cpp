@@ -1,6 +1,7 @@
 #include "eval/torch/torch_call.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 
@@ -103,6 +104,10 @@ void stop_on_torch_error(const Interpreter& interpreter) {
   interpreter.stop(fmt::format("torch raises {}: {}",
                                type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an error",
                                message));
+}
+
+void set_torch_error() {
+  torch::translate_exception_to_python(std::current_exception());
 }
 
 bool is_untraceable(std::string_view tensor_attribute) {
@@ -241,7 +246,12 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
       return *tensor;
   if (callable == well_known("torch", "tensor") || callable == well_known("torch", "as_tensor"))
     if (std::optional<Ref> tensor = tensor_of_varying(interpreter, arguments)) return *tensor;
-  if (const std::optional<Ref> result = call_with_size(interpreter, callable, arguments)) return *result;
+  try {
+    if (const std::optional<Ref> result = call_with_size(interpreter, callable, arguments)) return *result;
+  } catch (const c10::Error&) {
+    set_torch_error();
+    stop_on_torch_error(interpreter);
+  }
   if (method == "item" && arguments.keywords.empty())
     if (std::optional<Ref> number = computed_item(interpreter, callable, arguments)) return *number;
   if (method == "tolist" && arguments.keywords.empty())

@@ -9,6 +9,8 @@
 #include "eval/rebuild/torch_warnings.h"
 #include "eval/state/interpreter.h"
 #include "eval/state/torch_call_log.h"
+#include "runtime/values/tensor_object.h"
+#include "sym/environment/data_dependence.h"
 
 namespace oxy::eval {
 
@@ -37,6 +39,24 @@ Ref torch_result(Interpreter& interpreter, Call&& call) {
   if (!result) stop_on_torch_error(interpreter);
   if (!warnings.messages().empty()) note_warnings(interpreter, warnings.messages());
   return from_torch(interpreter, std::move(result));
+}
+
+// Sets the Python exception that PyTorch's bindings would make of the C++ exception that is being handled.
+void set_torch_error();
+
+// The tensor that `compute` makes by calls of PyTorch's C++.
+template <class Compute>
+Ref torch_tensor(Interpreter& interpreter, Compute&& compute) {
+  return torch_result(interpreter, [&]() -> Ref {
+    try {
+      return Ref::steal(runtime::wrap_tensor(compute()));
+    } catch (const sym::DataDependence&) {
+      throw;
+    } catch (const std::exception&) {
+      set_torch_error();
+      return {};
+    }
+  });
 }
 
 // The same where `call` does what `module.name(*arguments)` does. The log of torch calls notes it so.

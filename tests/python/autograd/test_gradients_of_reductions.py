@@ -1,4 +1,4 @@
-"""Gradients of prod() and cumprod() ask nothing of data: one graph serves rows with and without zeros."""
+"""Gradients of prod(), cumprod(), and of max() and the like of all elements ask nothing of data: one graph serves all values."""
 
 import pytest
 import torch
@@ -88,3 +88,40 @@ def test_writes_before_the_backward_pass(name, written):
         run(function)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         run(oxyfuel.compile(function))
+
+
+SELECTIONS = {
+    "max": lambda x: x.max(), "torch.min": lambda x: torch.min(x), "median": lambda x: x.median(), "nanmedian": lambda x: torch.nanmedian(x),
+    "of a part": lambda x: x[1:].max() - x.min(), "of a product": lambda x: (x * x).max() * x.min(),
+}
+EQUAL = torch.tensor([[1.0, 3.0, 3.0], [2.0, 1.0, 3.0]])
+WITH_NAN = torch.tensor([[1.0, float("nan"), 3.0], [2.0, 1.0, float("nan")]])
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_one_element_of_all(name, dynamic):
+    function = SELECTIONS[name]
+    compiled = oxyfuel.compile(function, dynamic=dynamic, fullgraph=True)
+    for x in (EQUAL, EQUAL[:1].repeat(4, 1), WITH_NAN, torch.randn(3, 4), EQUAL.double(), EQUAL.bfloat16()):
+        torch.testing.assert_close(gradient(compiled, x), gradient(function, x), equal_nan=True)
+    assert not oxyfuel.metrics()["calls_eager"] and not oxyfuel.metrics()["breaks"]
+
+
+def test_gradients_of_gradients_of_a_maximum():
+    def twice(function):
+        x = EQUAL.clone().requires_grad_()
+        (first,) = torch.autograd.grad(function(x * x), x, create_graph=True)
+        return torch.autograd.grad((first * first).sum(), x)
+
+    torch.testing.assert_close(twice(oxyfuel.compile(lambda x: x.max())), twice(lambda x: x.max()))
+
+
+@pytest.mark.parametrize("function", [lambda x: x.max(), lambda x: torch.min(x), lambda x: x.prod(4), lambda x: x.cumprod(3)])
+def test_what_eager_refuses(function):
+    x = torch.empty(0, requires_grad=True)
+    with pytest.raises((RuntimeError, IndexError)) as expected:
+        function(x)
+    with pytest.raises(type(expected.value)) as raised:
+        oxyfuel.compile(function)(x)
+    assert str(raised.value) == str(expected.value)

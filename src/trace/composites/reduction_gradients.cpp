@@ -1,4 +1,4 @@
-#include "trace/composites/product_gradients.h"
+#include "trace/composites/reduction_gradients.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "torch_api/autograd_node.h"
 #include "trace/tensors/trace_error.h"
 
@@ -34,6 +35,9 @@ at::Tensor gradient_of_product(at::Tensor gradient, const at::Tensor& self, at::
     }
     zeros = is_zero.sum(*dim, /*keepdim=*/true);
     product = rest.prod(*dim, /*keepdim=*/true);
+    // If there are zeros, PyTorch computes all products anew, also those of rows without one. The result may
+    // have been written to, behind autograd's back.
+    result = at::where(is_zero.any(), product, result);
   } else {
     zeros = is_zero.sum();
     product = rest.prod();
@@ -90,10 +94,31 @@ class ProductBackward final : public torch::autograd::Node {
   bool keepdim_, is_cumulative_;
 };
 
-template <class Compute>
-at::Tensor with_gradient(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim, bool is_cumulative,
-                         const Compute& compute) {
-  const auto node = torch_api::make_node<ProductBackward>(self, dim, keepdim, is_cumulative);
+class SelectionBackward final : public torch::autograd::Node {
+ public:
+  explicit SelectionBackward(const at::Tensor& self) : self_(self, /*is_output=*/false) {}
+
+  void save_result(const at::Tensor& result) { result_ = SavedVariable(result, /*is_output=*/true); }
+
+  variable_list apply(variable_list&& gradients) override {
+    if (!gradients[0].defined()) return {at::Tensor()};
+    const at::Tensor self = self_.unpack(), result = result_.unpack(getptr());
+    const at::Tensor is_selected = at::where(result.isnan(), self.isnan(), self.eq(result));
+    return {at::where(is_selected, gradients[0] / is_selected.sum(), 0)};
+  }
+
+  void release_variables() override {
+    self_.reset_data();
+    result_.reset_data();
+  }
+  std::string name() const override { return "SelectionBackward"; }
+
+ private:
+  SavedVariable self_, result_;
+};
+
+template <class NodePointer, class Compute>
+at::Tensor with_gradient(const at::Tensor& self, const NodePointer& node, const Compute& compute) {
   node->set_next_edges(torch::autograd::collect_next_edges(self));
   at::Tensor result;
   {
@@ -108,13 +133,31 @@ at::Tensor with_gradient(const at::Tensor& self, std::optional<int64_t> dim, boo
 }  // namespace
 
 at::Tensor product(const at::Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-  return with_gradient(self, dim, keepdim, /*is_cumulative=*/false,
-                       [&] { return dim ? self.prod(*dim, keepdim) : self.prod(); });
+  const auto node = torch_api::make_node<ProductBackward>(self, dim, keepdim, /*is_cumulative=*/false);
+  return with_gradient(self, node, [&] { return dim ? self.prod(*dim, keepdim) : self.prod(); });
 }
 
 at::Tensor cumulative_product(const at::Tensor& self, int64_t dim) {
-  return with_gradient(self, dim, /*keepdim=*/true, /*is_cumulative=*/true,
-                       [&] { return self.cumprod(dim); });
+  const auto node =
+      torch_api::make_node<ProductBackward>(self, dim, /*keepdim=*/true, /*is_cumulative=*/true);
+  return with_gradient(self, node, [&] { return self.cumprod(dim); });
+}
+
+at::Tensor selected(const at::Tensor& self, Selection selection) {
+  const auto node = torch_api::make_node<SelectionBackward>(self);
+  return with_gradient(self, node, [&] {
+    switch (selection) {
+      case Selection::Maximum:
+        return self.max();
+      case Selection::Minimum:
+        return self.min();
+      case Selection::Median:
+        return self.median();
+      case Selection::MedianWithoutNan:
+        return self.nanmedian();
+    }
+    throw InternalError("an unknown selection");
+  });
 }
 
 }  // namespace oxy::trace
