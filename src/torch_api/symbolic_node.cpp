@@ -19,22 +19,43 @@ using sym::Expr;
 
 constexpr int64_t kMaxExponent = 16;  // of a power that is multiplied out
 
-// A float that is a quotient of integers, at least one of which is no constant.
+// A float that is computed of integers, at least one of which is no constant:
+// factor * (numerator / denominator) ** exponent.
 struct Quotient {
   Expr numerator;
   Expr denominator;
+  double factor = 1;
+  double exponent = 1;
+
+  // Without a factor and an exponent.
+  bool is_plain() const { return factor == 1 && exponent == 1; }
+  bool is_number() const { return numerator == Expr(1) && denominator == Expr(1); }
 };
+
+Quotient product(const Quotient& a, const Quotient& b) {
+  return {a.numerator * b.numerator, a.denominator * b.denominator, a.factor * b.factor,
+          a.is_number() ? b.exponent : a.exponent};
+}
+
+Quotient inverse(const Quotient& a) {
+  return {a.denominator, a.numerator, 1 / a.factor, a.exponent};
+}
+
+// Whether a product of them is one.
+bool can_multiply(const Quotient& a, const Quotient& b) {
+  return a.exponent == b.exponent || a.is_number() || b.is_number();
+}
 
 using Value = std::variant<Expr, Condition, double, Quotient>;
 
-// A number as a quotient of integers. Nothing: it is a float that is no integer.
+// A number as such a float. Nothing: it is a condition.
 std::optional<Quotient> as_quotient(const Value& value) {
   constexpr double kMostExact = 1LL << 53;
   if (const auto* quotient = std::get_if<Quotient>(&value)) return *quotient;
   if (const auto* integer = std::get_if<Expr>(&value)) return Quotient{*integer, 1};
   const auto* number = std::get_if<double>(&value);
-  if (number == nullptr || std::trunc(*number) != *number || !(std::abs(*number) < kMostExact))
-    return std::nullopt;
+  if (number == nullptr) return std::nullopt;
+  if (std::trunc(*number) != *number || !(std::abs(*number) < kMostExact)) return Quotient{1, 1, *number};
   return Quotient{static_cast<int64_t>(*number), 1};
 }
 
@@ -51,28 +72,31 @@ class SymbolicNode final : public c10::SymNodeImpl {
   bool is_float() override { return !is_int() && !is_bool(); }
 
   SymNode add(const SymNode& other) override {
-    const auto sum = [](const Quotient& a, const Quotient& b) {
+    const auto sum = [](const Quotient& a, const Quotient& b) -> std::optional<Quotient> {
+      if (!a.is_plain() || !b.is_plain()) return std::nullopt;
       return Quotient{a.numerator * b.denominator + b.numerator * a.denominator,
                       a.denominator * b.denominator};
     };
     return arithmetic(other, [](const auto& a, const auto& b) { return a + b; }, sum);
   }
   SymNode sub(const SymNode& other) override {
-    const auto difference = [](const Quotient& a, const Quotient& b) {
+    const auto difference = [](const Quotient& a, const Quotient& b) -> std::optional<Quotient> {
+      if (!a.is_plain() || !b.is_plain()) return std::nullopt;
       return Quotient{a.numerator * b.denominator - b.numerator * a.denominator,
                       a.denominator * b.denominator};
     };
     return arithmetic(other, [](const auto& a, const auto& b) { return a - b; }, difference);
   }
   SymNode mul(const SymNode& other) override {
-    const auto product = [](const Quotient& a, const Quotient& b) {
-      return Quotient{a.numerator * b.numerator, a.denominator * b.denominator};
+    const auto of_quotients = [](const Quotient& a, const Quotient& b) {
+      return can_multiply(a, b) ? std::optional(product(a, b)) : std::nullopt;
     };
-    return arithmetic(other, [](const auto& a, const auto& b) { return a * b; }, product);
+    return arithmetic(other, [](const auto& a, const auto& b) { return a * b; }, of_quotients);
   }
   SymNode neg() override {
     if (const auto* quotient = std::get_if<Quotient>(&value_))
-      return node(Quotient{-quotient->numerator, quotient->denominator});
+      return node(quotient->is_plain() ? Quotient{-quotient->numerator, quotient->denominator}
+                                       : product({1, 1, -1}, *quotient));
     return is_float() ? node(-floating()) : node(-integer());
   }
   SymNode floordiv(const SymNode& other) override {
@@ -91,12 +115,16 @@ class SymbolicNode final : public c10::SymNodeImpl {
     const std::optional<Quotient> a = as_quotient(value_), b = as_quotient(right);
     const bool has_symbols =
         std::holds_alternative<Quotient>(value_) || std::holds_alternative<Quotient>(right);
-    if (has_symbols && a && b && !(b->numerator == Expr(0)))
-      return quotient({a->numerator * b->denominator, a->denominator * b->numerator});
+    if (has_symbols && a && b && !(b->numerator == Expr(0)) && b->factor != 0 &&
+        can_multiply(*a, inverse(*b)))
+      return quotient(product(*a, inverse(*b)));
     return node(number(value_) / number(right));
   }
   SymNode pow(const SymNode& other) override {
     const Value exponent = operand(other);
+    const auto* const base = std::get_if<Quotient>(&value_);
+    if (const auto* e = std::get_if<double>(&exponent); e && base && base->factor > 0)
+      return quotient({base->numerator, base->denominator, std::pow(base->factor, *e), base->exponent * *e});
     if (is_float() || is_floating(exponent)) return node(std::pow(number(value_), number(exponent)));
     const int64_t n = specialised(exponent);
     if (n < 0) return node(std::pow(number(value_), static_cast<double>(n)));
@@ -240,8 +268,7 @@ class SymbolicNode final : public c10::SymNodeImpl {
   // As a float; an integer is specialised.
   double number(const Value& value) {
     if (const auto* quotient = std::get_if<Quotient>(&value))
-      return static_cast<double>(specialised(quotient->numerator)) /
-             static_cast<double>(specialised(quotient->denominator));
+      return number_of(*quotient, specialised(quotient->numerator), specialised(quotient->denominator));
     return is_floating(value) ? get<double>(value) : static_cast<double>(specialised(value));
   }
   static bool is_floating(const Value& value) {
@@ -252,8 +279,12 @@ class SymbolicNode final : public c10::SymNodeImpl {
     const Expr numerator = environment().simplify(value.numerator),
                denominator = environment().simplify(value.denominator);
     if (numerator.is_constant() && denominator.is_constant())
-      return node(static_cast<double>(numerator.constant()) / static_cast<double>(denominator.constant()));
-    return node(Quotient{numerator, denominator});
+      return node(number_of(value, numerator.constant(), denominator.constant()));
+    return node(Quotient{numerator, denominator, value.factor, value.exponent});
+  }
+  static double number_of(const Quotient& value, int64_t numerator, int64_t denominator) {
+    const double ratio = static_cast<double>(numerator) / static_cast<double>(denominator);
+    return value.is_plain() ? ratio : value.factor * std::pow(ratio, value.exponent);
   }
 
   bool decided() { return environment().expect(condition(), symbols_->where); }
@@ -291,7 +322,7 @@ class SymbolicNode final : public c10::SymNodeImpl {
     const Value right = operand(other);
     if (std::holds_alternative<Quotient>(value_) || std::holds_alternative<Quotient>(right))
       if (const std::optional<Quotient> a = as_quotient(value_), b = as_quotient(right); a && b)
-        return quotient(of_quotients(*a, *b));
+        if (const std::optional<Quotient> result = of_quotients(*a, *b)) return quotient(*result);
     if (is_float() || is_floating(right)) return node(function(number(value_), number(right)));
     return node(environment().simplify(function(integer(), get<Expr>(right))));
   }
@@ -301,8 +332,9 @@ class SymbolicNode final : public c10::SymNodeImpl {
     const Value right = operand(other);
     if (std::holds_alternative<Quotient>(value_) || std::holds_alternative<Quotient>(right)) {
       const std::optional<Quotient> a = as_quotient(value_), b = as_quotient(right);
-      if (a && b && a->denominator == Expr(1) && b->denominator == Expr(1))
-        return node(of_integers(a->numerator, b->numerator));
+      const bool are_integers =
+          a && b && a->is_plain() && b->is_plain() && a->denominator == Expr(1) && b->denominator == Expr(1);
+      if (are_integers) return node(of_integers(a->numerator, b->numerator));
     }
     if (is_float() || is_floating(right)) return node(Condition(of_floats(number(value_), number(right))));
     return node(of_integers(integer(), get<Expr>(right)));
@@ -355,14 +387,14 @@ Expr expression_of(const c10::SymInt& value) {
   return std::get<Expr>(ours(value.toSymNodeImplUnowned()).value());
 }
 
-std::optional<std::pair<c10::SymInt, c10::SymInt>> quotient_of(const c10::SymFloat& value) {
+std::optional<FloatOfSizes> float_of_sizes(const c10::SymFloat& value) {
   if (!value.is_symbolic()) return std::nullopt;
   const c10::SymNode held = value.toSymNodeImpl();
   const auto* const node = dynamic_cast<const SymbolicNode*>(held.get());
   const auto* const quotient = node == nullptr ? nullptr : std::get_if<Quotient>(&node->value());
   if (quotient == nullptr) return std::nullopt;
-  return std::pair(to_torch(node->symbols(), quotient->numerator),
-                   to_torch(node->symbols(), quotient->denominator));
+  return FloatOfSizes{to_torch(node->symbols(), quotient->numerator),
+                      to_torch(node->symbols(), quotient->denominator), quotient->factor, quotient->exponent};
 }
 
 Condition condition_of(const c10::SymBool& value) {

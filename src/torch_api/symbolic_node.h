@@ -10,8 +10,8 @@
 //   the guard_size_oblivious                      values at hand. What data decides is false, or true
 //   statically_known_true                     answer(): what is certain
 //   expect_true                               check()
-// A float is a number, or a quotient of integers (`2.0 / (n - 1)`): what else becomes of such a quotient
-// specialises the integers, with a guard.
+// A float is a number, or a factor times a power of a quotient of integers (`2.0 / (n - 1)`, `1 / sqrt(n)`):
+// what else becomes of such a float specialises the integers, with a guard.
 //
 // Failures are exceptions that pass through PyTorch: sym::DataDependence and Unsupported. Nodes keep their
 // environment alive. They belong to one thread.
@@ -58,7 +58,14 @@ c10::SymBool to_torch(const SymbolsPointer& symbols, const sym::Condition& condi
 // Unsupported for symbolic integers that are not ours.
 sym::Expr expression_of(const c10::SymInt& value);
 sym::Condition condition_of(const c10::SymBool& value);
-// The integers whose quotient the float is. Nothing: it is a number.
-std::optional<std::pair<c10::SymInt, c10::SymInt>> quotient_of(const c10::SymFloat& value);
+// factor * (numerator / denominator) ** exponent
+struct FloatOfSizes {
+  c10::SymInt numerator;
+  c10::SymInt denominator;
+  double factor = 1;
+  double exponent = 1;
+};
+// What the float is computed of. Nothing: it is a number.
+std::optional<FloatOfSizes> float_of_sizes(const c10::SymFloat& value);
 
 }  // namespace oxy::torch_api

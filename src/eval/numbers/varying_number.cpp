@@ -115,6 +115,8 @@ Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (number.expression) return specialised(interpreter, *number.expression);
   if (number.unbacked) specialised(interpreter, *number.unbacked);  // refuses, unless it is known meanwhile
   contradict_marks(interpreter, number);
+  // Guards tell one NaN from another by identity, and a calculated one is a new object at each call.
+  if (guards::is_nan(number.value.get())) interpreter.stop("needs to know a number that is NaN");
   interpreter.guards().require(number.source, CheckKind::Equal, number.value.get(), 0,
                                short_line_text(*interpreter.frame));
   return number.value;

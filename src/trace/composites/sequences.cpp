@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/values/host.h"
 #include "trace/composites/composites.h"
 
 namespace oxy::trace {
@@ -27,7 +28,7 @@ void pad_sequence(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto has_length = [](const at::Tensor& tensor) { return tensor.dim() > 0; };
   if (sequences.empty() || std::ranges::none_of(sequences, is_symbolic) ||
       !std::ranges::all_of(sequences, has_length) || (side != "left" && side != "right"))
-    return decompose(op, sequences.empty() ? c10::Device(c10::kCPU) : sequences[0].device(), stack);
+    return decompose(op, sequences.empty() ? c10::Device(runtime::kHost) : sequences[0].device(), stack);
   c10::SymInt longest = sequences[0].sym_size(0);
   for (const at::Tensor& sequence : sequences) longest = longest.max(sequence.sym_size(0));
   std::vector<at::Tensor> padded;

@@ -509,20 +509,39 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
   }
 }
 
-// A product with a quotient of sizes, or a quotient by one, as gradients make them: a product and a quotient
-// of integers, which are symbols.
+// A float of sizes beside the tensor: of float64, as kernels take numbers, or of the type of a tensor without
+// dimensions.
+at::Tensor tensor_of_float(const torch_api::FloatOfSizes& number, const at::Tensor& beside) {
+  const auto as_double = [&](const c10::SymInt& integer) {
+    return at::scalar_tensor(c10::Scalar(integer), at::TensorOptions(at::kDouble).device(beside.device()));
+  };
+  const at::Tensor ratio = as_double(number.numerator).div(as_double(number.denominator));
+  const at::Tensor power = number.exponent == 1 ? ratio : ratio.pow(number.exponent);
+  const at::Tensor result = number.factor == 1 ? power : power.mul(number.factor);
+  return beside.dim() > 0 && at::elementSize(beside.scalar_type()) < 4 ? result
+                                                                       : result.to(beside.scalar_type());
+}
+
+// A product with a float of sizes, or a quotient by one, as gradients and scales make them: of a quotient of
+// sizes a product and a quotient of integers, which are symbols.
 bool split_quotient(const OperatorInfo& info, Stack* stack) {
   const bool multiplies = info.schema == op::mul_by_number();
   if (!multiplies && info.schema != op::div_by_number()) return false;
   const c10::IValue& factor = torch::jit::peek(*stack, 1, 2);
   if (!factor.isScalar() || !factor.toScalar().isSymbolic() || !factor.toScalar().isFloatingPoint())
     return false;
-  const auto quotient = torch_api::quotient_of(factor.toScalar().toSymFloat());
+  const auto quotient = torch_api::float_of_sizes(factor.toScalar().toSymFloat());
   const at::Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
   if (!quotient || !at::isFloatingType(self.scalar_type())) return false;
-  const auto& [numerator, denominator] = *quotient;
-  at::Tensor result = self.mul(c10::Scalar(multiplies ? numerator : denominator))
-                          .div(c10::Scalar(multiplies ? denominator : numerator));
+  const auto& [numerator, denominator, power_factor, exponent] = *quotient;
+  at::Tensor result;
+  if (power_factor == 1 && exponent == 1) {
+    result = self.mul(c10::Scalar(multiplies ? numerator : denominator))
+                 .div(c10::Scalar(multiplies ? denominator : numerator));
+  } else {
+    const at::Tensor number = tensor_of_float(*quotient, self);
+    result = multiplies ? self.mul(number) : self.div(number);
+  }
   torch::jit::drop(*stack, 2);
   stack->emplace_back(std::move(result));
   return true;

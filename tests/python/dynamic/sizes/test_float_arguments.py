@@ -337,3 +337,29 @@ def test_floats_that_only_data_tell():
         x = torch.randn(3, 4)
         torch.testing.assert_close(compiled(x), f(x))
     assert oxyfuel.metrics()["graphs"] == 1
+
+
+def test_a_calculated_nan():
+    def f(x, s):
+        return F.layer_norm(x, (5,), eps=abs(s)), x * s
+
+    compiled, x = oxyfuel.compile(f), torch.randn(2, 5)
+    for s in (0.5, 0.25, math.nan, 0.125, math.nan):
+        torch.testing.assert_close(compiled(x, s), f(x, s), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("function", [
+    lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    lambda x: F.cross_entropy(x, torch.zeros(x.size(0), dtype=torch.long), label_smoothing=0.1),
+    lambda x: torch.std(x, 1), lambda x: torch.var_mean(x, 0)[0]])
+def test_floats_that_torch_computes_of_sizes(function, dynamic, dtype):
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for n in (3, 4, 5, 7, 9):
+        x = torch.randn(4, n, generator=torch.Generator().manual_seed(n)).to(dtype)
+        close = {"rtol": 2e-2, "atol": 2e-2} if dtype == torch.bfloat16 else {}
+        torch.testing.assert_close(compiled(x), function(x), **close)
+        wanted, actual = (result_and_gradient(lambda x, _: f(x), x, None) for f in (function, compiled))
+        torch.testing.assert_close(actual, wanted, **close)
+    assert oxyfuel.metrics()["graphs"] <= (4 if dynamic is None else 2), oxyfuel.metrics()["recompile_reasons"]
