@@ -134,7 +134,9 @@ def test_one_graph_serves_all_numbers(function, types, dtype):
 def test_unusual_numbers_come_last(name, dtype, number):
     [(function, types)] = [entry[1:] for entry in FUNCTIONS if entry[0] == name]
     is_rounded = dtype == torch.float16 and number == 7e4 and name in ("quotient of the number", "lerp")
-    if dtype not in types or is_rounded or (name == "smooth_l1_loss" and math.isnan(number)):
+    # Eager's kernels of hardtanh's gradient disagree about NaN: that for short tensors and that for long ones.
+    is_undecided = math.isnan(number) and name in ("smooth_l1_loss", "hardtanh", "hardtanh_")
+    if dtype not in types or is_rounded or is_undecided:
         pytest.skip("another form, or eager rounds to infinity on the way, or refuses what a kernel takes")
     x = example(dtype).abs() + 0.25 if "power" in name or name == "pow_" else example(dtype)
     compiled = oxyfuel.compile(function)
