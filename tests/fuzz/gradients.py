@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree  # noqa: E402
 
 import oxyfuel  # noqa: E402
 from devices import device  # noqa: E402
-from observation import difference, observe, tensors_of  # noqa: E402
+from observation import difference, leave_out_stacks, observe, tensors_of  # noqa: E402
 from operators import UNDEFINED, Tally, copy_of, name_of, operators, spread  # noqa: E402
 
 # Bases that are one of many, and results that other kernels may round to another one.
@@ -33,6 +33,7 @@ NOT_UNIQUE = UNDEFINED | {"linalg.qr", "qr", "linalg.svdvals", "linalg.matrix_ra
 def modules():
     from torch.testing._internal.common_modules import module_db
 
+    leave_out_stacks()
     return module_db
 
 

@@ -27,7 +27,7 @@ from torch.utils import _pytree as pytree  # noqa: E402
 
 import oxyfuel  # noqa: E402
 from devices import device  # noqa: E402
-from observation import difference, in_float64, observe  # noqa: E402
+from observation import difference, in_float64, leave_out_stacks, observe  # noqa: E402
 
 # Results that are undefined: memory that nobody wrote, or a basis that is one of many.
 UNDEFINED = {
@@ -44,6 +44,7 @@ if device() == "cuda":
 def operators():
     from torch.testing._internal.common_methods_invocations import op_db
 
+    leave_out_stacks()
     return op_db
 
 

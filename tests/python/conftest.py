@@ -11,6 +11,8 @@ if str(FOLDER) not in sys.path:
 
 import pytest  # noqa: E402
 
+from torch_stacks import leave_out_stacks  # noqa: E402
+
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", choices=("cpu", "cuda"), help="of the tensors in tests that are the same for all")
@@ -22,6 +24,7 @@ def pytest_configure(config):
 
 @pytest.fixture(autouse=True)
 def nothing_compiled():
+    leave_out_stacks()
     oxyfuel = sys.modules.get("oxyfuel")
     if oxyfuel is not None:
         oxyfuel.reset()

@@ -1,12 +1,13 @@
 """OXYFUEL_CHECK_INDICES=1: the host checks indices before kernels read them. On the CPU a call that fails is left to eager, which
 raises; tests/gpu/test_check_indices.py has the others."""
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+from other_process import OtherProcess
+
+CHECKING = OtherProcess(OXYFUEL_CHECK_INDICES="1")
 
 
 def run(text):
@@ -21,10 +22,7 @@ def run(text):
                 return type(error).__name__ + ": " + str(error)
             return "nothing"
         """)
-    program += textwrap.dedent(text)
-    run_ = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, OXYFUEL_CHECK_INDICES="1"), capture_output=True, text=True)
-    assert run_.returncode == 0, run_.stderr
-    return run_.stdout.splitlines()
+    return CHECKING.run(program + textwrap.dedent(text))
 
 
 # The program over (x, i), a good index and a bad one.
