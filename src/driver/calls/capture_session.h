@@ -102,9 +102,9 @@ struct SessionResult {
 // the site is Eager and the user is warned; in strict mode it is a Python error instead.
 SessionResult capture_at(CaptureSite& site, const CaptureRequest& request, const CallableOptions& options);
 
-// To be called after each run of an entry that gave nothing. If what was likely of sizes that depend on data has
-// not been so for three runs in a row, that is the reason of a break, and the next capture may rely on elements
-// instead.
+// To be called after each run of an entry that gave nothing. If what was likely of sizes that depend on data
+// has not been so for three runs in a row, that is the reason of a break, and the next capture may rely on
+// elements instead.
 void note_unmet(CaptureSite& site, Entry& entry, const CallableOptions& options);
 
 // What was compiled behind a session has failed (Entry::failure()): the site's state becomes what a session

@@ -27,8 +27,8 @@ std::optional<std::pair<Ref, Ref>> as_tensors(Interpreter& interpreter, PyObject
 // The same where PyTorch rounds the number to the type of the tensor first, as comparisons and remainders do.
 std::optional<std::pair<Ref, Ref>> as_rounded_tensors(Interpreter& interpreter, PyObject* left,
                                                       PyObject* right);
-// Whether a float is finite and in the range of the type. That becomes a guard, or a check of the run, if the
-// float varies.
+// Whether a float, varying or not, is finite and in the range of the floating-point type. If it varies, that
+// becomes a guard; if only data tell it, a check of the run.
 bool fits_finite(Interpreter& interpreter, PyObject* number, at::ScalarType type);
 
 // A trace tensor without dimensions, of the type and device of `tensor`, that holds what an element of such a

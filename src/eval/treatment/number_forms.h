@@ -26,8 +26,8 @@ struct NumberForm {
 };
 
 // The form of a function or method. `method`: the name of a method of tensors; empty for a function. A method
-// that ends with an underscore has the form of the one without. What that gives is
-// to be written to the tensor. Null: there is none.
+// that ends with an underscore has the form of the one without, and what that gives is to be written to the
+// tensor. Null: there is none.
 const NumberForm* number_form(PyObject* callable, std::string_view method);
 
 // The Python text of the forms. In it,
