@@ -116,21 +116,22 @@ bool is_nan(PyObject* object) {
   return std::isnan(number.real) || std::isnan(number.imag);
 }
 
-bool fits_type(PyObject* number, c10::ScalarType type) {
-  const double value = PyFloat_AS_DOUBLE(number);
-  const auto fits = [&]<class T>(T largest) {
-    return !std::isfinite(value) || std::abs(value) <= static_cast<double>(largest);
-  };
+double largest_of(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Half:
-      return fits(std::numeric_limits<c10::Half>::max());
+      return static_cast<double>(std::numeric_limits<c10::Half>::max());
     case c10::ScalarType::BFloat16:
-      return fits(std::numeric_limits<c10::BFloat16>::max());
+      return static_cast<double>(std::numeric_limits<c10::BFloat16>::max());
     case c10::ScalarType::Float:
-      return fits(std::numeric_limits<float>::max());
+      return std::numeric_limits<float>::max();
     default:
-      return true;
+      return std::numeric_limits<double>::max();
   }
+}
+
+bool fits_type(PyObject* number, c10::ScalarType type) {
+  const double value = PyFloat_AS_DOUBLE(number);
+  return !std::isfinite(value) || std::abs(value) <= largest_of(type);
 }
 
 bool is_unique(PyObject* constant) {

@@ -23,6 +23,8 @@ bool is_value(PyObject* object);
 bool same_constant(PyObject* a, PyObject* b);
 // A float or complex that is not equal to itself. Containers find such an object by identity.
 bool is_nan(PyObject* object);
+// The largest finite number of a floating-point type of at most 64 bits.
+double largest_of(c10::ScalarType type);
 // `number`: a float. Whether it is within the range of the floating-point type, or not finite.
 bool fits_type(PyObject* number, c10::ScalarType type);
 // A constant for whose value CPython has only one object: None, True, small ints, texts of at most one

@@ -25,7 +25,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "sym/environment/shape_environment.h"
 

@@ -23,6 +23,8 @@ std::span<const BuiltinEntry> container_builtins();
 std::span<const BuiltinEntry> iterator_builtins();
 std::span<const BuiltinEntry> operator_builtins();
 std::span<const BuiltinEntry> torch_builtins();
+std::span<const BuiltinEntry> reduction_builtins();
+std::span<const BuiltinEntry> number_form_builtins();
 std::span<const BuiltinEntry> autograd_builtins();
 std::span<const BuiltinEntry> autocast_builtins();
 std::span<const BuiltinEntry> function_builtins();

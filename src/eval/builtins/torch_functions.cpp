@@ -1,21 +1,16 @@
 // Functions of torch that read a tensor's data without calling an operator. They are expressed by functions
 // that call one.
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/Dtype.h>
 
 #include <algorithm>
-#include <array>
 
 #include "eval/builtins/builtin_families.h"
-#include "eval/numbers/number_operands.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/torch/torch_call.h"
-#include "runtime/device/autocast.h"
 #include "runtime/values/tensor_object.h"
-#include "trace/composites/reduction_gradients.h"
 
 namespace oxy::eval {
 namespace {
@@ -115,92 +110,7 @@ Ref masked_select(Interpreter& interpreter, Arguments& a) {
   return get_item(interpreter, self.get(), mask.get());
 }
 
-// Whether torch would ask data for the gradient of a reduction of the tensor. Under autocast PyTorch may
-// choose another type for it.
-bool has_gradient(Interpreter& interpreter, PyObject* self) {
-  if (interpreter.torch_calls || self == nullptr || !trace::is_trace_tensor(self)) return false;
-  const at::Tensor& tensor = runtime::tensor_of(self);
-  return at::GradMode::is_enabled() && tensor.requires_grad() && at::isFloatingType(tensor.scalar_type()) &&
-         !runtime::autocast_type(tensor.device().type());
-}
-
-// A call of torch.prod() or torch.cumprod() whose gradient torch would ask data for.
-struct ProductCall {
-  at::Tensor self;  // in the type that is asked for
-  std::optional<int64_t> dim;
-  bool keepdim = false;
-};
-
-// Nothing: it is another call.
-std::optional<ProductCall> product_call(Interpreter& interpreter, const Arguments& a) {
-  constexpr std::array<const char*, 4> kNames = {"input", "dim", "keepdim", "dtype"};
-  std::array<PyObject*, kNames.size()> given = {};
-  if (a.positional.size() >= kNames.size()) return std::nullopt;  // the type has to be named
-  for (size_t i = 0; i < a.positional.size(); ++i) given[i] = a.positional[i].get();
-  for (const auto& [name, value] : a.keywords) {
-    const auto place = std::ranges::find(kNames, text_of_str(name.get())) - kNames.begin();
-    if (place == std::ssize(kNames) || given[static_cast<size_t>(place)] != nullptr) return std::nullopt;
-    given[static_cast<size_t>(place)] = value.get();
-  }
-  const auto& [input, dim, keepdim, dtype] = given;
-  if (!has_gradient(interpreter, input)) return std::nullopt;
-  ProductCall call{.self = runtime::tensor_of(input)};
-  const int64_t dimensions = std::max<int64_t>(call.self.dim(), 1);
-  const bool is_typed = dtype != nullptr && dtype != Py_None;
-  if ((is_typed && !THPDtype_Check(dtype)) || (dim != nullptr && !PyLong_CheckExact(dim)) ||
-      (keepdim != nullptr && !PyBool_Check(keepdim)))
-    return std::nullopt;
-  const at::ScalarType type =
-      is_typed ? reinterpret_cast<THPDtype*>(dtype)->scalar_type : call.self.scalar_type();
-  if (!at::isFloatingType(type)) return std::nullopt;
-  if (dim != nullptr) {
-    call.dim = PyLong_AsLong(dim);
-    PyErr_Clear();
-    if (*call.dim < -dimensions || *call.dim >= dimensions) return std::nullopt;  // the real one raises
-  }
-  call.keepdim = keepdim == Py_True;
-  call.self = call.self.to(type);
-  return call;
-}
-
-Ref prod(Interpreter& interpreter, Arguments& a) {
-  const std::optional<ProductCall> found = product_call(interpreter, a);
-  if (!found || (!found->dim && found->keepdim))
-    return call_torch(interpreter, well_known("torch", "prod"), a);
-  return torch_tensor(interpreter, [&] { return trace::product(found->self, found->dim, found->keepdim); });
-}
-
-Ref cumprod(Interpreter& interpreter, Arguments& a) {
-  const std::optional<ProductCall> found = product_call(interpreter, a);
-  if (!found || !found->dim || found->keepdim)
-    return call_torch(interpreter, well_known("torch", "cumprod"), a);
-  return torch_tensor(interpreter, [&] { return trace::cumulative_product(found->self, *found->dim); });
-}
-
-template <trace::Selection selection>
-Ref select_element(Interpreter& interpreter, Arguments& a) {
-  constexpr std::array<const char*, 4> kNames = {"max", "min", "median", "nanmedian"};
-  const bool is_of_all = a.positional.size() == 1 && a.keywords.empty();
-  if (!is_of_all || !has_gradient(interpreter, arg(a, 0)) || runtime::tensor_of(arg(a, 0)).dim() == 0)
-    return call_torch(interpreter, well_known("torch", kNames[static_cast<size_t>(selection)]), a);
-  return torch_tensor(interpreter, [&] { return trace::selected(runtime::tensor_of(arg(a, 0)), selection); });
-}
-
-// element() and number() of the forms of functions on numbers (treatment/number_forms.h).
-Ref element_of_number(Interpreter& interpreter, Arguments& a) {
-  if (!trace::is_trace_tensor(arg(a, 1))) return constant_of(interpreter, arg(a, 0));
-  if (std::optional<Ref> element = as_element(interpreter, arg(a, 0), runtime::tensor_of(arg(a, 1))))
-    return std::move(*element);
-  return constant_of(interpreter, arg(a, 0));
-}
-
-Ref number_at_hand(Interpreter& interpreter, Arguments& a) {
-  return constant_of(interpreter, arg(a, 0));
-}
-
 constexpr BuiltinEntry kTable[] = {
-    {nullptr, "element", &element_of_number},
-    {nullptr, "number", &number_at_hand},
     {"torch", "_check", &check_condition},
     {"torch", "_check_with", &check_condition_with},
     {"torch", "_check_is_size", &check_size},
@@ -212,18 +122,6 @@ constexpr BuiltinEntry kTable[] = {
     {"torch.optim.optimizer", "_stack_if_compiling", &numbers_of},
     {"torch", "masked_select", &masked_select},
     {"torch", "Tensor.masked_select", &masked_select},
-    {"torch", "max", &select_element<trace::Selection::Maximum>},
-    {"torch", "Tensor.max", &select_element<trace::Selection::Maximum>},
-    {"torch", "min", &select_element<trace::Selection::Minimum>},
-    {"torch", "Tensor.min", &select_element<trace::Selection::Minimum>},
-    {"torch", "median", &select_element<trace::Selection::Median>},
-    {"torch", "Tensor.median", &select_element<trace::Selection::Median>},
-    {"torch", "nanmedian", &select_element<trace::Selection::MedianWithoutNan>},
-    {"torch", "Tensor.nanmedian", &select_element<trace::Selection::MedianWithoutNan>},
-    {"torch", "prod", &prod},
-    {"torch", "Tensor.prod", &prod},
-    {"torch", "cumprod", &cumprod},
-    {"torch", "Tensor.cumprod", &cumprod},
     {"torch", "max_pool1d", &max_pool1d},
     {"torch.nn.functional", "max_pool1d", &max_pool1d},
 };

@@ -259,11 +259,11 @@ void place_checks(const sym::ShapeEnvironment& environment, Capture& capture) {
     for (const graph::ComputedSymbol& symbol : graph.nodes[n].computed)
       computed_by.emplace(symbol.variable.variable_id(), n);
   for (const sym::Assertion& assertion : environment.assertions()) {
-    if (assertion.is_likely)
-      capture.likely.push_back({assertion.condition, assertion.asked_at.empty()
-                                                         ? environment.text(assertion.condition)
-                                                         : fmt::format("{} ({})", environment.text(assertion.condition),
-                                                                       assertion.asked_at)});
+    if (assertion.is_likely) {
+      std::string text = environment.text(assertion.condition);
+      if (!assertion.asked_at.empty()) text += fmt::format(" ({})", assertion.asked_at);
+      capture.likely.push_back({assertion.condition, std::move(text)});
+    }
     if (!environment.depends_on_graph(assertion.condition)) {
       capture.checks.push_back(assertion.condition);
       continue;

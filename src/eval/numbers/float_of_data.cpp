@@ -16,6 +16,7 @@
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
+#include "guards/constants.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensor_object.h"
 #include "trace/session/session.h"
@@ -231,35 +232,18 @@ sym::Condition is_not_zero(Interpreter& interpreter, PyObject* number) {
   return condition_of(float_of_data(interpreter, number).ne(0));
 }
 
-namespace {
-
-double largest_of(at::ScalarType type) {
-  switch (type) {
-    case at::kHalf:
-      return static_cast<double>(std::numeric_limits<c10::Half>::max());
-    case at::kBFloat16:
-      return static_cast<double>(std::numeric_limits<c10::BFloat16>::max());
-    case at::kFloat:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
-
-}  // namespace
-
 bool fits(Interpreter& interpreter, PyObject* number, at::ScalarType type) {
   const Numbers::Varying& varying = interpreter.numbers.varying.at(number);
   const at::ScalarType own = varying.data_type;
   const bool own_is_narrow = own == at::kHalf || own == at::kBFloat16;
   if (type == own || type == at::kDouble || (type == at::kFloat && own_is_narrow)) return true;
-  const at::Tensor is_in_range = varying.data.abs().le(largest_of(type));
+  const at::Tensor is_in_range = varying.data.abs().le(guards::largest_of(type));
   return rely_on(interpreter, condition_of(is_in_range.logical_or(at::isfinite(varying.data).logical_not())));
 }
 
 bool is_finite_in(Interpreter& interpreter, PyObject* number, at::ScalarType type) {
   const Numbers::Varying& varying = interpreter.numbers.varying.at(number);
-  return rely_on(interpreter, condition_of(varying.data.abs().le(largest_of(type))));
+  return rely_on(interpreter, condition_of(varying.data.abs().le(guards::largest_of(type))));
 }
 
 std::optional<Ref> tensor_of_floats(Interpreter& interpreter, PyObject* values) {

@@ -54,10 +54,6 @@ bool fits_int64(PyObject* integer) {
   return overflow == 0;
 }
 
-bool is_varying_float(Interpreter& interpreter, PyObject* object) {
-  return is_varying_number(object) && varying_class(interpreter, object) == &PyFloat_Type;
-}
-
 // The tensor without dimensions whose number an int or float that depends on data is; undefined if it is no
 // such number.
 at::Tensor tensor_of_data(Interpreter& interpreter, PyObject* varying) {

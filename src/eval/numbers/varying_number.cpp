@@ -104,6 +104,14 @@ void contradict_marks(Interpreter& interpreter, const Numbers::Varying& number) 
 
 }  // namespace
 
+bool is_varying_float(Interpreter& interpreter, PyObject* object) {
+  return is_varying_number(object) && varying_class(interpreter, object) == &PyFloat_Type;
+}
+
+bool is_float(Interpreter& interpreter, PyObject* object) {
+  return PyFloat_CheckExact(object) || is_varying_float(interpreter, object);
+}
+
 Ref constant_of(Interpreter& interpreter, PyObject* object) {
   if (!is_varying_number(object)) return Ref::borrow(object);
   const Numbers::Varying& number = interpreter.numbers.varying.at(object);
@@ -203,16 +211,16 @@ std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, 
   const bool is_right = trace::is_trace_tensor(left);
   const at::Tensor& tensor = runtime::tensor_of(is_right ? left : right);
   PyObject* const number = is_right ? right : left;
-  const bool is_float = is_varying_number(number) && varying_class(interpreter, number) == &PyFloat_Type;
-  const bool is_power = kind == BinaryKind::Power && (is_float || !is_right);
+  const bool varies_as_float = is_varying_float(interpreter, number);
+  const bool is_power = kind == BinaryKind::Power && (varies_as_float || !is_right);
   const bool is_other =
-      is_power || (is_float && (kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide));
+      is_power || (varies_as_float && (kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide));
   if (!is_simple && (!is_other || !at::isFloatingType(tensor.scalar_type()))) return std::nullopt;
   const bool rounds = kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide ||
                       (kind == BinaryKind::Power && !is_right);
   // Beside a tensor without dimensions the number would decide the type. A power takes it as it is.
   if (is_narrow(tensor) && !rounds && (kind == BinaryKind::Power || tensor.dim() == 0)) {
-    const bool has_form = is_float && !in_place && !runtime::autocast_type(tensor.device().type()) &&
+    const bool has_form = varies_as_float && !in_place && !runtime::autocast_type(tensor.device().type()) &&
                           fits_finite(interpreter, number, tensor.scalar_type());
     if (!has_form) return std::nullopt;
     const Ref wide = call_method(interpreter, is_right ? left : right, "float", {});

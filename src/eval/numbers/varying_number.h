@@ -22,6 +22,9 @@ namespace oxy::eval {
 Ref constant_of(Interpreter& interpreter, PyObject* object);
 // The class that the program sees: int or float. Precondition of this and the next: is_varying_number().
 PyTypeObject* varying_class(Interpreter& interpreter, PyObject* varying);
+// Whether the object is a float to the program: an exact one or one that varies; or one that varies alone.
+bool is_float(Interpreter& interpreter, PyObject* object);
+bool is_varying_float(Interpreter& interpreter, PyObject* object);
 SourceId varying_source(Interpreter& interpreter, PyObject* varying);
 // A new varying number. Its class is guarded already.
 Ref make_varying(Interpreter& interpreter, Numbers::Varying number);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <initializer_list>
+#include <optional>
 
 #include "eval/state/interpreter.h"
 
@@ -47,6 +49,22 @@ inline void refuse_keywords(Interpreter& interpreter, const Arguments& a, const 
       is_known = is_known || PyUnicode_CompareWithASCIIString(key.get(), word) == 0;
     if (!is_known) interpreter.stop(fmt::format("calls {}() with a keyword that it does not know", name));
   }
+}
+
+// The parameters of a call by position, borrowed; null where none is given. Nothing: others are given.
+template <size_t count>
+std::optional<std::array<PyObject*, count>> by_position(const Arguments& arguments,
+                                                        const std::array<const char*, count>& names) {
+  std::array<PyObject*, count> result = {};
+  if (arguments.positional.size() > count) return std::nullopt;
+  for (size_t i = 0; i < arguments.positional.size(); ++i) result[i] = arguments.positional[i].get();
+  for (const auto& [keyword, value] : arguments.keywords) {
+    size_t place = 0;
+    while (place < count && PyUnicode_CompareWithASCIIString(keyword.get(), names[place]) != 0) ++place;
+    if (place == count || result[place] != nullptr) return std::nullopt;
+    result[place] = value.get();
+  }
+  return result;
 }
 
 }  // namespace oxy::eval

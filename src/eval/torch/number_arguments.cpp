@@ -67,10 +67,8 @@ struct NumbersAmong {
 NumbersAmong numbers_among(Interpreter& interpreter, const Arguments& arguments) {
   NumbersAmong found;
   const auto look = [&](PyObject* object) {
-    const bool varies = is_varying_number(object);
-    found.has_varying |= varies;
-    found.has_floats |=
-        varies ? varying_class(interpreter, object) == &PyFloat_Type : PyFloat_CheckExact(object) != 0;
+    found.has_varying |= is_varying_number(object);
+    found.has_floats |= is_float(interpreter, object);
   };
   for (const Ref& value : arguments.positional) look(value.get());
   for (const auto& [name, value] : arguments.keywords) look(value.get());
@@ -95,10 +93,7 @@ bool are_usual(Interpreter& interpreter, const Arguments& arguments, PyObject* t
   const bool has_type = traced != nullptr && at::isFloatingType(traced->scalar_type());
   const at::ScalarType type = has_type ? traced->scalar_type() : at::kDouble;
   const auto is_usual = [&](const Ref& value) {
-    const bool is_float = is_varying_number(value.get())
-                              ? varying_class(interpreter, value.get()) == &PyFloat_Type
-                              : PyFloat_CheckExact(value.get()) != 0;
-    return !is_float || fits_finite(interpreter, value.get(), type);
+    return !is_float(interpreter, value.get()) || fits_finite(interpreter, value.get(), type);
   };
   return std::ranges::all_of(arguments.positional, is_usual) &&
          std::ranges::all_of(arguments.keywords,

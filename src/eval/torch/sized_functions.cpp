@@ -14,6 +14,7 @@
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
+#include "eval/state/arguments.h"
 #include "eval/torch/number_tensors.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensor_object.h"
@@ -22,22 +23,6 @@
 namespace oxy::eval {
 
 namespace {
-
-// The parameters of a call by position, borrowed; null where none is given. Nothing: others are given.
-template <size_t count>
-std::optional<std::array<PyObject*, count>> by_position(const Arguments& arguments,
-                                                        const std::array<const char*, count>& names) {
-  std::array<PyObject*, count> result = {};
-  if (arguments.positional.size() > count) return std::nullopt;
-  for (size_t i = 0; i < arguments.positional.size(); ++i) result[i] = arguments.positional[i].get();
-  for (const auto& [keyword, value] : arguments.keywords) {
-    size_t place = 0;
-    while (place < count && PyUnicode_CompareWithASCIIString(keyword.get(), names[place]) != 0) ++place;
-    if (place == count || result[place] != nullptr) return std::nullopt;
-    result[place] = value.get();
-  }
-  return result;
-}
 
 bool is_given(PyObject* argument) {
   return argument != nullptr && argument != Py_None;
@@ -67,20 +52,17 @@ std::optional<Ref> linspace(Interpreter& interpreter, const Arguments& arguments
   const auto given = by_position<5>(arguments, {"start", "end", "steps", "dtype", "device"});
   if (!given) return std::nullopt;
   const auto& [start, end, count, dtype, device] = *given;
-  const auto is_varying_float = [&](PyObject* object) {
-    return is_given(object) && is_varying_number(object) &&
-           varying_class(interpreter, object) == &PyFloat_Type;
+  const auto varies = [&](PyObject* object) {
+    return is_given(object) && is_varying_float(interpreter, object);
   };
   std::optional<c10::SymInt> steps = symbolic_size(interpreter, count);
-  if (!steps && (is_varying_float(start) || is_varying_float(end)) && is_given(count) &&
-      PyLong_CheckExact(count))
+  if (!steps && (varies(start) || varies(end)) && is_given(count) && PyLong_CheckExact(count))
     steps = c10::SymInt(PyLong_AsLongLong(count));
   if (!steps || !is_plain_number(interpreter, start) || !is_plain_number(interpreter, end) ||
       (is_given(dtype) && !THPDtype_Check(dtype)) || (is_given(device) && !THPDevice_Check(device)))
     return std::nullopt;
   const auto fits = [&](PyObject* object, at::ScalarType wanted) {
-    const bool is_float = PyFloat_CheckExact(object) || is_varying_float(object);
-    return !is_float || fits_finite(interpreter, object, wanted);
+    return !is_float(interpreter, object) || fits_finite(interpreter, object, wanted);
   };
   const at::ScalarType type = is_given(dtype) ? reinterpret_cast<THPDtype*>(dtype)->scalar_type
                                               : c10::get_default_dtype_as_scalartype();

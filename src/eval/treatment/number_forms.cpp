@@ -75,15 +75,13 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
     return hardtanh(input, min_val, max_val, True)
 
-def threshold(input, threshold, value, inplace=False):
+def thresholded(input, threshold, value, inplace=False):
     x = operand(input, inplace)
     result = torch.where(x <= element(threshold, x), element(value, x), x)
     return written(input, with_second_gradient(result, x), inplace)
 
-def threshold_(input, threshold, value):
-    x = operand(input, True)
-    result = torch.where(x <= element(threshold, x), element(value, x), x)
-    return written(input, with_second_gradient(result, x), True)
+def thresholded_(input, threshold, value):
+    return thresholded(input, threshold, value, True)
 
 def softplus(input, beta=1.0, threshold=20.0):
     if beta == 0:
@@ -256,13 +254,13 @@ constexpr NumberForm kForms[] = {
     {kFunctional, "elu_", "elu_", NumberTypes::Floating},
     {"torch", "celu_", "celu_", NumberTypes::Floating, true},
     {kFunctional, "hardtanh_", "hardtanh_", NumberTypes::Floating},
-    {"torch", "threshold_", "threshold_", NumberTypes::Floating},
+    {"torch", "threshold_", "thresholded_", NumberTypes::Floating},
     {kFunctional, "elu", "elu", NumberTypes::Floating},
     {kFunctional, "celu", "celu", NumberTypes::Floating, true},
     {"torch", "celu", "celu", NumberTypes::Floating, true},
     {kFunctional, "hardtanh", "hardtanh", NumberTypes::Floating},
-    {kFunctional, "threshold", "threshold", NumberTypes::Floating},
-    {"torch", "threshold", "threshold", NumberTypes::Floating},
+    {kFunctional, "threshold", "thresholded", NumberTypes::Floating},
+    {"torch", "threshold", "thresholded", NumberTypes::Floating},
     {kFunctional, "softplus", "softplus", NumberTypes::Floating},
     {kFunctional, "hardshrink", "hardshrink", NumberTypes::Floating},
     {"torch", "hardshrink", "hardshrink", NumberTypes::Floating},

@@ -524,7 +524,7 @@ at::Tensor tensor_of_float(const torch_api::FloatOfSizes& number, const at::Tens
 
 // A product with a float of sizes, or a quotient by one, as gradients and scales make them: of a quotient of
 // sizes a product and a quotient of integers, which are symbols.
-bool split_quotient(const OperatorInfo& info, Stack* stack) {
+bool scale_by_float_of_sizes(const OperatorInfo& info, Stack* stack) {
   const bool multiplies = info.schema == op::mul_by_number();
   if (!multiplies && info.schema != op::div_by_number()) return false;
   const c10::IValue& factor = torch::jit::peek(*stack, 1, 2);
@@ -562,7 +562,7 @@ void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   if (session == nullptr)
     throw_cannot_trace(fmt::format("a trace tensor reached {} outside its recording", op.schema().name()));
   try {
-    if (!split_quotient(info, stack)) handle(*session, info, keys, stack);
+    if (!scale_by_float_of_sizes(info, stack)) handle(*session, info, keys, stack);
   } catch (const Unsupported& error) {
     throw_cannot_trace(fmt::format("{}: {}", op.schema().name(), error.what()));
   } catch (const InternalError& error) {

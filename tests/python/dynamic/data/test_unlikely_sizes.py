@@ -45,22 +45,23 @@ def test_padded_pieces(batch_first, side, training):
 
 
 def test_sizes_that_are_always_unlikely_have_a_reason():
-    def count(x, mask):
-        return torch.softmax(x[mask], 0).sum(0)
+    def attention(x, mask):
+        rows = x[mask][None]
+        return F.scaled_dot_product_attention(rows, rows, rows)
 
-    compiled = oxyfuel.compile(count)
-    x, one = torch.randn(5, 3), torch.tensor([True, False, False, False, False])
-    for _ in range(150):
-        torch.testing.assert_close(compiled(x, one), count(x, one))
+    compiled = oxyfuel.compile(attention, dynamic=True)
+    x, none = torch.randn(5, 3), torch.zeros(5, dtype=torch.bool)
+    for _ in range(20):
+        torch.testing.assert_close(compiled(x, none), attention(x, none))
     metrics = oxyfuel.metrics()
-    if metrics["calls_eager"]:
-        assert any("likely of sizes that depend on data" in record["reason"] for record in metrics["breaks"])
+    assert metrics["calls_eager"] >= 19, (metrics["graphs"], metrics["recompile_reasons"])
+    assert any("likely of sizes that depend on data" in record["reason"] for record in metrics["breaks"])
     two = torch.tensor([True, False, True, False, False])
-    for _ in range(130):
-        torch.testing.assert_close(compiled(x, two), count(x, two))
+    for _ in range(70):  # most calls go to eager at once, and one of them tries
+        torch.testing.assert_close(compiled(x, two), attention(x, two))
     before = oxyfuel.metrics()["calls_eager"]
     compiled(x, two)
-    assert oxyfuel.metrics()["calls_eager"] == before
+    assert oxyfuel.metrics()["calls_eager"] == before < 90
 
 
 def test_elements_take_the_place_of_likely_sizes():
