@@ -1,6 +1,7 @@
-"""Every test of the Python package starts from nothing compiled, and an internal error is a failure."""
+"""Every test of the Python package starts from nothing compiled and from one seed, and an internal error is a failure."""
 
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -22,9 +23,22 @@ def pytest_configure(config):
     os.environ["OXYFUEL_TEST_DEVICE"] = config.getoption("--device")
 
 
+def seed():
+    """The random numbers of a module and of a test do not depend on what ran before them in the same process."""
+    random.seed(0)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(0)
+
+
+def pytest_collectstart(collector):
+    seed()
+
+
 @pytest.fixture(autouse=True)
 def nothing_compiled():
     leave_out_stacks()
+    seed()
     oxyfuel = sys.modules.get("oxyfuel")
     if oxyfuel is not None:
         oxyfuel.reset()

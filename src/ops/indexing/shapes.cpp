@@ -138,11 +138,56 @@ void need_expandable(const ShapeContext& context, const std::vector<Expr>& from,
   }
 }
 
+TensorMeta with_ones(TensorMeta meta, const std::vector<Expr>& ones) {
+  const auto one = [&ones](int64_t id) -> std::optional<Expr> {
+    const auto is_it = [id](const Expr& e) { return e.variable_id() == id; };
+    return std::ranges::any_of(ones, is_it) ? std::optional(Expr(1)) : std::nullopt;
+  };
+  for (std::vector<Expr>* list : {&meta.sizes, &meta.strides})
+    for (Expr& e : *list) e = sym::substitute(e, one);
+  return meta;
+}
+
+// Eager may give a dimension of size 1 a stride that one of more elements would not have: it does where the
+// tensor has no gaps because some sizes are 1. The order of a result's dimensions comes from such strides as
+// well, so which of these sizes are 1 is decided.
+void decide_ones_of_source(const ShapeContext& context, const TensorMeta& self, const Picked& picked) {
+  if (context.questions() == nullptr || is_contiguous(self)) return;
+  std::vector<Expr> may_be_one;
+  for (const Expr& size : self.sizes)
+    if (size.kind() == sym::Kind::Variable && std::ranges::find(may_be_one, size) == may_be_one.end())
+      may_be_one.push_back(size);
+  constexpr size_t kMostSizes = 6;
+  may_be_one.resize(std::min(may_be_one.size(), kMostSizes));
+  for (uint32_t set = 1; set < (1U << may_be_one.size()); ++set) {
+    std::vector<Expr> ones;
+    for (size_t i = 0; i < may_be_one.size(); ++i)
+      if ((set >> i & 1U) != 0) ones.push_back(may_be_one[i]);
+    const TensorMeta meta = with_ones(self, ones);
+    if (!is_contiguous(meta)) continue;
+    const std::vector<Expr> without_gaps = contiguous_strides(meta.sizes);
+    bool may_differ = false;
+    for (size_t d = 0; d < meta.sizes.size(); ++d)
+      may_differ |= picked.ids[d] == graph::kNoValue && meta.strides[d] != without_gaps[d];
+    if (!may_differ) continue;
+    const auto other = std::ranges::find_if(
+        ones, [&](const Expr& e) { return context.questions()->at_hand(sym::equal(e, 1)) != true; });
+    if (other != ones.end()) {
+      context.questions()->decide_layout(sym::equal(*other, 1));
+      continue;
+    }
+    for (const Expr& one : ones) context.questions()->decide_layout(sym::equal(one, 1));
+    context.questions()->need_exact_ones();
+  }
+}
+
 }  // namespace
 
 Metas index(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
-  const auto [ids, indices, shape, before, adjacent] = picked_by(context, self);
+  const Picked picked = picked_by(context, self);
+  decide_ones_of_source(context, self, picked);
+  const auto& [ids, indices, shape, before, adjacent] = picked;
   const auto is_indexed = [&ids](size_t d) { return ids[d] != graph::kNoValue; };
 
   // The operands as the element-wise machinery sees them: the tensor with stride 0 along the indices, then

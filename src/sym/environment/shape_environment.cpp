@@ -205,8 +205,8 @@ bool ShapeEnvironment::decide_or_default(const Condition& question, bool otherwi
 
 std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
   if (const auto general = general_answer(question)) return general;
-  // Numbers that only data tell are not negative, or else neither 0 nor 1. So are expressions that such a number
-  // is known to be equal to (the last of the sizes whose sum is known).
+  // Numbers that only data tell are not negative, or else neither 0 nor 1. So are expressions that such a
+  // number is known to be equal to (the last of the sizes whose sum is known).
   std::vector<Expr> numbers;
   const std::vector<Expr> asked = variables(question);
   for (const Symbol& symbol : symbols_) {
@@ -237,14 +237,16 @@ std::optional<bool> ShapeEnvironment::likely(const Condition& question) const {
 bool ShapeEnvironment::expect(const Condition& question, const Locate& where) {
   const Condition asked = facts_.simplify(question);
   if (depends_on_data(asked))
-    if (const std::optional<bool> value = likely(asked)) {
-      const size_t before = assertions_.size();
-      if (check(*value ? asked : !asked, where) != Checked::Fails) {
-        for (Assertion& assertion : std::span(assertions_).subspan(before)) assertion.is_likely = true;
-        return *value;
-      }
-    }
+    if (const std::optional<bool> value = likely(asked))
+      if (suppose(*value ? asked : !asked, where)) return *value;
   return decide(question, where);
+}
+
+bool ShapeEnvironment::suppose(const Condition& condition, const Locate& where) {
+  const size_t before = assertions_.size();
+  if (check(condition, where) == Checked::Fails) return false;
+  for (Assertion& assertion : std::span(assertions_).subspan(before)) assertion.is_likely = true;
+  return true;
 }
 
 int64_t ShapeEnvironment::specialise(const Expr& e, const Locate& where) {

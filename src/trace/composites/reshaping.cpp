@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sym/relations/layout.h"
 #include "trace/composites/composites.h"
 #include "trace/metadata/copies.h"
 #include "trace/session/session.h"
@@ -37,10 +38,50 @@ std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
   return result;
 }
 
-// Whether only data tell some of the numbers.
+// Whether only data tell some of the numbers, or a mark says so.
 bool depend_on_data(const sym::ShapeEnvironment& environment, const std::vector<Expr>& numbers) {
-  return std::ranges::any_of(
-      numbers, [&](const Expr& number) { return environment.depends_on_graph(sym::equal(number, 0)); });
+  return std::ranges::any_of(numbers, [&](const Expr& number) { return !environment.hint(number); });
+}
+
+// Whether a run of new dimensions has as many elements as the old ones that it would cover. What only data
+// tell follows from the dimensions around both, as all old ones together have as many elements as all new
+// ones. Where these depend on data as well, the run supposes that it has not.
+bool covers(torch_api::Symbols& symbols, const sym::Condition& is_as_long,
+            const sym::Condition& is_as_long_around) {
+  sym::ShapeEnvironment& environment = symbols.environment;
+  if (!environment.depends_on_data(is_as_long)) return environment.decide(is_as_long, symbols.where);
+  if (const auto general = environment.general_answer(is_as_long)) return *general;
+  if (!environment.depends_on_data(is_as_long_around))
+    return environment.decide(is_as_long_around, symbols.where) &&
+           environment.suppose(is_as_long, symbols.where);
+  return !environment.suppose(!is_as_long, symbols.where);
+}
+
+// Whether memory with gaps, of sizes that only data tell, is seen in the new sizes: at::detail::computeStride
+// takes what it cannot tell for a copy.
+bool shares_memory_of_data(torch_api::Symbols& symbols, const std::vector<Expr>& own,
+                           const std::vector<Expr>& strides, const std::vector<Expr>& wanted) {
+  const auto is_certain = [&](const sym::Condition& question) {
+    return !symbols.environment.depends_on_data(question)
+               ? symbols.environment.decide(question, symbols.where)
+               : symbols.environment.general_answer(question).value_or(false);
+  };
+  size_t next = wanted.size();  // the new dimensions from here on are covered
+  for (size_t d = own.size(); d-- > 0;) {
+    const Expr& innermost = strides[d];
+    Expr elements = own[d];
+    while (d > 0 && is_certain(sym::Condition::any(
+                        {sym::equal(own[d - 1], 1), sym::equal(strides[d - 1], elements * innermost)})))
+      elements = elements * own[--d];
+    const Expr around = sym::product(std::span(own).first(d));
+    Expr covered = 1;
+    while (!covers(symbols, sym::equal(covered, elements),
+                   sym::equal(sym::product(std::span(wanted).first(next)), around))) {
+      if (next == 0 || is_certain(sym::less(elements, covered))) return false;
+      covered = covered * wanted[--next];
+    }
+  }
+  return true;
 }
 
 // The tensor in the new sizes; nothing where these questions have no general answer.
@@ -51,11 +92,15 @@ std::optional<at::Tensor> reshaped(const at::Tensor& self, c10::SymIntArrayRef s
   const std::vector<Expr> own = expressions_of(self.sym_sizes()),
                           strides = expressions_of(self.sym_strides());
   const std::vector<Expr> wanted = expressions_of(sizes);
-  // Of a tensor without elements PyTorch always makes a view, and numbers of data have no general answer.
-  const sym::Condition is_empty = sym::equal(sym::product(own), 0);
-  if (symbols.environment.hint(is_empty) != false || depend_on_data(symbols.environment, own) ||
-      depend_on_data(symbols.environment, strides) || depend_on_data(symbols.environment, wanted))
-    return std::nullopt;
+  if (depend_on_data(symbols.environment, own) || depend_on_data(symbols.environment, strides) ||
+      depend_on_data(symbols.environment, wanted)) {
+    if (symbols.environment.general_answer(sym::contiguous(own, strides)) == true ||
+        !shares_memory_of_data(symbols, own, strides, wanted))
+      return std::nullopt;
+    return self.view_symint(sizes);
+  }
+  // Of a tensor without elements PyTorch always makes a view.
+  if (symbols.environment.hint(sym::equal(sym::product(own), 0)) != false) return std::nullopt;
   const auto shares_memory = [&](const AskOfSizes& ask) {
     return view_strides(ask, own, strides, wanted).has_value();
   };

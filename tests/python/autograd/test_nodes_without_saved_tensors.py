@@ -56,4 +56,4 @@ def test_second_pass(name, dynamic):
     expected, actual = outcomes(PROGRAMS[name]), outcomes(oxyfuel.compile(PROGRAMS[name], dynamic=dynamic))
     assert [type(seen) for seen in actual] == [type(seen) for seen in expected], actual
     for a, b in zip(actual, expected):
-        assert a == b if isinstance(a, str) else torch.allclose(a, b, rtol=1e-5)
+        assert a == b if isinstance(a, str) else torch.allclose(a, b, rtol=1e-5, atol=1e-4)  # sums of 51 numbers of both signs
