@@ -114,9 +114,10 @@ bool has_hooks(Node& node) {
          !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks() != nullptr;
 }
 
-std::unordered_set<Node*> reached_from(const Edge& root) {
+std::unordered_set<Node*> reached_from(const torch::autograd::edge_list& roots) {
   std::unordered_set<Node*> reached;
-  std::vector<Node*> stack = {root.function.get()};
+  std::vector<Node*> stack;
+  for (const Edge& root : roots) stack.push_back(root.function.get());
   while (!stack.empty()) {
     Node* node = stack.back();
     stack.pop_back();

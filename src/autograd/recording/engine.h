@@ -45,7 +45,7 @@ std::vector<at::Tensor> run_engine(const torch::autograd::edge_list& roots,
                                    const std::vector<at::Tensor>& tangents,
                                    const torch::autograd::edge_list& leaves, const BackwardOptions& options);
 
-// The nodes of autograd's graph that a gradient of `root` flows through.
-std::unordered_set<torch::autograd::Node*> reached_from(const torch::autograd::Edge& root);
+// The nodes of autograd's graph that gradients of `roots` flow through.
+std::unordered_set<torch::autograd::Node*> reached_from(const torch::autograd::edge_list& roots);
 
 }  // namespace oxy::autograd

@@ -48,11 +48,10 @@ void require_known_paths(const Session& session, const InnerBackward& pass) {
     if (is_given) given.push_back(node);
   }
   if (given.empty()) return;
-  for (const torch::autograd::Edge& root : edges_of(pass.roots))
-    for (const torch::autograd::Node* node : reached_from(root))
-      if (dynamic_cast<const torch::autograd::Error*>(node) != nullptr &&
-          std::any_of(given.begin(), given.end(), [&](const auto* input) { return input != node; }))
-        throw Unsupported("a gradient flows into what was computed before the captured region");
+  for (const torch::autograd::Node* node : reached_from(edges_of(pass.roots)))
+    if (dynamic_cast<const torch::autograd::Error*>(node) != nullptr &&
+        std::any_of(given.begin(), given.end(), [&](const auto* input) { return input != node; }))
+      throw Unsupported("a gradient flows into what was computed before the captured region");
 }
 
 std::vector<at::Tensor> run(Session& session, const InnerBackward& pass, bool accumulate) {
@@ -67,22 +66,20 @@ std::vector<at::Tensor> run(Session& session, const InnerBackward& pass, bool ac
 std::vector<at::Tensor> leaves_of(const trace::Recorder& recorder, const InnerBackward& pass) {
   const Session& session = recorder.session();
   std::vector<at::Tensor> leaves;
-  for (const torch::autograd::Edge& root : edges_of(pass.roots)) {
-    for (torch::autograd::Node* node : reached_from(root)) {
-      if (dynamic_cast<torch::autograd::Error*>(node) != nullptr && pass.inputs.empty())
-        throw Unsupported("a backward pass goes on into what was computed before the captured region");
-      const auto* accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
-      if (accumulator == nullptr) continue;
-      const at::Tensor& leaf = accumulator->variable;
-      if (!pass.inputs.empty() && std::none_of(pass.inputs.begin(), pass.inputs.end(),
-                                               [&](const auto& t) { return t.is_same(leaf); }))
-        continue;
-      if (!is_of_session(session, leaf))
-        throw Unsupported("a gradient flows into a tensor that is reached past the captured code",
-                          "pass it as an argument or keep it in an attribute");
-      if (std::none_of(leaves.begin(), leaves.end(), [&](const auto& t) { return t.is_same(leaf); }))
-        leaves.push_back(leaf);
-    }
+  for (torch::autograd::Node* node : reached_from(edges_of(pass.roots))) {
+    if (dynamic_cast<torch::autograd::Error*>(node) != nullptr && pass.inputs.empty())
+      throw Unsupported("a backward pass goes on into what was computed before the captured region");
+    const auto* accumulator = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
+    if (accumulator == nullptr) continue;
+    const at::Tensor& leaf = accumulator->variable;
+    if (!pass.inputs.empty() &&
+        std::none_of(pass.inputs.begin(), pass.inputs.end(), [&](const auto& t) { return t.is_same(leaf); }))
+      continue;
+    if (!is_of_session(session, leaf))
+      throw Unsupported("a gradient flows into a tensor that is reached past the captured code",
+                        "pass it as an argument or keep it in an attribute");
+    if (std::none_of(leaves.begin(), leaves.end(), [&](const auto& t) { return t.is_same(leaf); }))
+      leaves.push_back(leaf);
   }
   return leaves;
 }

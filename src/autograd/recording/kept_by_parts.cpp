@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <ranges>
-#include <set>
 #include <unordered_map>
 
+#include "base/number_set.h"
 #include "graph/storage.h"
 
 namespace oxy::autograd {
@@ -118,39 +118,34 @@ bool keep_apart(const graph::Graph& joint_graph, const passes::Partition& halves
 namespace {
 
 // By node that computes gradients: the tangents from which a gradient flows to it without leaving their part.
-IdVector<graph::NodeId, std::set<size_t>> tangents_of_nodes(const graph::Graph& graph, const Joint& joint) {
-  IdVector<ValueId, std::set<size_t>> tangents_of_value(graph.values.size());
+IdVector<graph::NodeId, NumberSet> tangents_of_nodes(const graph::Graph& graph, const Joint& joint) {
+  IdVector<ValueId, NumberSet> tangents_of_value(graph.values.size());
   for (size_t t = 0; t < joint.tangents.size(); ++t)
-    tangents_of_value[graph.inputs[joint.forward_inputs + t]] = {t};
+    tangents_of_value[graph.inputs[joint.forward_inputs + t]] = NumberSet(t);
   std::unordered_map<ValueId, size_t> goes_on_as;
   for (const Gradient& gradient : joint.gradients)
     if (gradient.result >= 0)
       goes_on_as.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
                          static_cast<size_t>(gradient.result));
-  IdVector<graph::NodeId, std::set<size_t>> result(graph.nodes.size());
+  IdVector<graph::NodeId, NumberSet> result(graph.nodes.size());
   const auto backward = graph.nodes.ids_from(joint.first_backward);
   for (const graph::NodeId n : backward) {
-    std::set<size_t>& tangents = result[n];
-    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
-      const auto& of_input = tangents_of_value[id];
-      tangents.insert(of_input.begin(), of_input.end());
-    });
+    NumberSet& tangents = result[n];
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) { tangents.add(tangents_of_value[id]); });
     for (const ValueId id : graph.nodes[n].outputs) {
       if (id == graph::kNoValue) continue;
       const auto total = goes_on_as.find(id);
-      tangents_of_value[id] = total == goes_on_as.end() ? tangents : std::set{total->second};
+      tangents_of_value[id] = total == goes_on_as.end() ? tangents : NumberSet(total->second);
     }
   }
   // What is computed of saved values alone belongs to those that read it.
-  std::unordered_map<ValueId, std::set<size_t>> readers;
+  IdVector<ValueId, NumberSet> readers(graph.values.size());
   for (const graph::NodeId n : backward | std::views::reverse) {
-    std::set<size_t>& tangents = result[n];
+    NumberSet& tangents = result[n];
     if (tangents.empty())
       for (const ValueId id : graph.nodes[n].outputs)
-        if (const auto read = readers.find(id); read != readers.end())
-          tangents.insert(read->second.begin(), read->second.end());
-    graph::for_each_input(graph.nodes[n],
-                          [&](ValueId id) { readers[id].insert(tangents.begin(), tangents.end()); });
+        if (id != graph::kNoValue) tangents.add(readers[id]);
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) { readers[id].add(tangents); });
   }
   return result;
 }
@@ -160,18 +155,18 @@ IdVector<graph::NodeId, std::set<size_t>> tangents_of_nodes(const graph::Graph& 
 void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
   const auto root = graph::storage_roots(graph);
   const auto tangents = tangents_of_nodes(graph, joint);
-  std::unordered_map<ValueId, std::set<size_t>> readers;
+  IdVector<ValueId, bool> is_read(graph.values.size());
+  IdVector<ValueId, NumberSet> readers(graph.values.size());
   for (const graph::NodeId n : graph.nodes.ids_from(joint.first_backward))
     graph::for_each_input(graph.nodes[n], [&](ValueId id) {
-      readers[root[id]].insert(tangents[n].begin(), tangents[n].end());
+      is_read[root[id]] = true;
+      readers[root[id]].add(tangents[n]);
     });
   joint.kept.assign(joint.tangents.size(),
                     {std::vector<bool>(joint.forward_inputs), std::vector<bool>(joint.outputs.size())});
   const auto note = [&](ValueId id, size_t i, std::vector<bool> Kept::* kept) {
-    const auto read = readers.find(root[id]);
-    if (read == readers.end()) return false;
-    for (const size_t tangent : read->second) (joint.kept[tangent].*kept)[i] = true;
-    return true;
+    readers[root[id]].for_each([&](size_t tangent) { (joint.kept[tangent].*kept)[i] = true; });
+    return bool{is_read[root[id]]};
   };
   for (size_t i = 0; i < joint.forward_inputs; ++i)
     joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
@@ -182,19 +177,17 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
 std::vector<std::vector<bool>> readers_of_saved(const passes::BackwardPart& part) {
   const graph::Graph& graph = part.graph;
   const size_t saved = part.saved.size();
-  using Numbers = std::set<size_t>;
-  IdVector<ValueId, Numbers> tangents(graph.values.size()), made_of(graph.values.size());
+  IdVector<ValueId, NumberSet> tangents(graph.values.size()), made_of(graph.values.size());
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    (i < saved ? made_of : tangents)[graph.inputs[i]] = {i < saved ? i : i - saved};
+    (i < saved ? made_of : tangents)[graph.inputs[i]] = NumberSet(i < saved ? i : i - saved);
   std::vector<std::vector<bool>> readers(saved, std::vector<bool>(part.tangents.size()));
   for (const Node& node : graph.nodes) {
-    Numbers comes_in, of_saved;  // of those that no gradient comes to
-    for (const ValueId id : inputs_of(node)) {
-      comes_in.insert(tangents[id].begin(), tangents[id].end());
-      if (tangents[id].empty()) of_saved.insert(made_of[id].begin(), made_of[id].end());
-    }
-    for (const size_t i : of_saved)
-      for (const size_t t : comes_in) readers[i][t] = true;
+    NumberSet comes_in, of_saved;  // of those that no gradient comes to
+    graph::for_each_input(node, [&](ValueId id) {
+      comes_in.add(tangents[id]);
+      if (tangents[id].empty()) of_saved.add(made_of[id]);
+    });
+    of_saved.for_each([&](size_t i) { comes_in.for_each([&](size_t t) { readers[i][t] = true; }); });
     for (const ValueId id : node.outputs) {
       if (id == graph::kNoValue) continue;
       tangents[id] = comes_in;
@@ -203,7 +196,7 @@ std::vector<std::vector<bool>> readers_of_saved(const passes::BackwardPart& part
   }
   for (const graph::Output& output : graph.outputs)
     if (output.value != graph::kNoValue)
-      for (const size_t i : made_of[output.value]) readers[i].assign(part.tangents.size(), true);
+      made_of[output.value].for_each([&](size_t i) { readers[i].assign(part.tangents.size(), true); });
   return readers;
 }
 

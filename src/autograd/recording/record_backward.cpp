@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autograd/recording/backward_network.h"
 #include "autograd/recording/engine.h"
 #include "autograd/recording/kept_by_parts.h"
 #include "autograd/recording/separate_backward.h"
@@ -100,20 +101,19 @@ bool is_noticed(torch::autograd::Node& node) {
 // The recorded backward pass has what flows into the inputs, and no more than that.
 void check_nothing_else_is_noticed(const torch::autograd::edge_list& roots,
                                    const torch::autograd::edge_list& leaves) {
-  for (const Edge& root : roots)
-    for (torch::autograd::Node* node : reached_from(root)) {
-      if (!is_noticed(*node)) continue;
-      const auto behind = reached_from(Edge(node->getptr(), 0));
-      if (std::none_of(leaves.begin(), leaves.end(),
-                       [&](const Edge& leaf) { return behind.contains(leaf.function.get()); }))
-        throw Unsupported(
-            "a hook, or the backward() of a function, is for the gradient of a tensor that the region made "
-            "with requires_grad=True");
-    }
+  for (torch::autograd::Node* node : reached_from(roots)) {
+    if (!is_noticed(*node)) continue;
+    const auto behind = reached_from({Edge(node->getptr(), 0)});
+    if (std::none_of(leaves.begin(), leaves.end(),
+                     [&](const Edge& leaf) { return behind.contains(leaf.function.get()); }))
+      throw Unsupported(
+          "a hook, or the backward() of a function, is for the gradient of a tensor that the region made "
+          "with requires_grad=True");
+  }
 }
 
 std::vector<SpentSource> inputs_behind(const Session& session, const at::Tensor& tensor) {
-  const auto reached = reached_from(torch::autograd::impl::gradient_edge(tensor));
+  const auto reached = reached_from({torch::autograd::impl::gradient_edge(tensor)});
   std::vector<SpentSource> inputs;
   for (size_t i = 0; i < session.inputs.size(); ++i) {
     const at::Tensor& input = session.inputs[i];
@@ -217,7 +217,7 @@ torch::autograd::edge_list edges_of(const std::vector<at::Tensor>& tensors) {
 }
 
 bool leads_to(const Edge& root, const Edge& target) {
-  return std::ranges::any_of(reached_from(root), [&](torch::autograd::Node* node) {
+  return std::ranges::any_of(reached_from({root}), [&](torch::autograd::Node* node) {
     return std::ranges::find(node->next_edges(), target) != node->next_edges().end();
   });
 }
@@ -235,10 +235,23 @@ std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, co
   torch::autograd::edge_list roots = edges_of(carriers.own);
   const torch::autograd::edge_list edges = edges_of(others);
   roots.insert(roots.end(), edges.begin(), edges.end());
-  for (size_t v = 0; v < others.size(); ++v)
-    if (std::ranges::any_of(roots, [&](const Edge& root) { return leads_to(root, edges[v]); }) ||
-        std::ranges::any_of(edges, [&](const Edge& view) { return leads_to(edges[v], view); }))
+  BackwardNetwork network(roots);
+  network.set_places(edges);
+  const std::vector<bool> goes_on(edges.size(), false);
+  const auto is_place = [](const Branch& branch) { return branch.place.is_valid(); };
+  std::vector<bool> lies_behind(edges.size());
+  for (const NetworkId id : network.ids())
+    for (const Branch& branch : network.branches(id))
+      if (is_place(branch)) lies_behind[branch.place.index()] = true;
+  for (size_t v = 0; v < others.size(); ++v) {
+    const auto leads_to_a_place = [&](NetworkId id) {
+      return std::ranges::any_of(network.branches(id), is_place);
+    };
+    const auto place = static_cast<size_t>(std::ranges::find(edges, edges[v]) - edges.begin());
+    if (lies_behind[place] ||
+        std::ranges::any_of(stretch_of(PlaceId(v), network, goes_on).nodes, leads_to_a_place))
       views.push_back(others[v]);
+  }
   return views;
 }
 
@@ -410,14 +423,13 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
 
 // Nodes that run the program's own code are not made anew by running its operators.
 std::string why_not_again(const torch::autograd::edge_list& roots) {
-  for (const Edge& root : roots)
-    for (torch::autograd::Node* reached : reached_from(root)) {
-      torch::autograd::Node& node = *reached;
-      if (dynamic_cast<ProgramNode*>(&node) != nullptr) return "it calls a torch.autograd.Function";
-      const bool is_end = dynamic_cast<torch::autograd::AccumulateGrad*>(&node) != nullptr ||
-                          dynamic_cast<torch::autograd::Error*>(&node) != nullptr;
-      if (!is_end && has_hooks(node)) return "it has hooks of gradients";
-    }
+  for (torch::autograd::Node* reached : reached_from(roots)) {
+    torch::autograd::Node& node = *reached;
+    if (dynamic_cast<ProgramNode*>(&node) != nullptr) return "it calls a torch.autograd.Function";
+    const bool is_end = dynamic_cast<torch::autograd::AccumulateGrad*>(&node) != nullptr ||
+                        dynamic_cast<torch::autograd::Error*>(&node) != nullptr;
+    if (!is_end && has_hooks(node)) return "it has hooks of gradients";
+  }
   return "";
 }
 

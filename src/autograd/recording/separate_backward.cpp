@@ -1,22 +1,16 @@
 #include "autograd/recording/separate_backward.h"
 
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/python_cpp_function.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <ranges>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
+#include "autograd/recording/backward_network.h"
 #include "autograd/recording/engine.h"
-#include "cpy/ref.h"
+#include "base/number_set.h"
 
 namespace oxy::autograd {
 namespace {
@@ -30,65 +24,11 @@ constexpr int32_t kMostParts = 32;
 // The search for parts takes time with the square of the number of results.
 constexpr size_t kMostResults = 64;
 
-// Whether the node holds a tensor in this field of its Python class. Eager's nodes leave those undefined that
-// only gradients nobody asks for would need.
-bool is_saved(PyObject* node, std::string_view raw_field) {
-  const std::string field(raw_field.substr(std::string_view("_raw").size()));
-  const cpy::Ref value = cpy::Ref::steal(PyObject_GetAttrString(node, field.c_str()));
-  if (!value) PyErr_Clear();  // it is freed or written to, so it was there
-  return value.get() != Py_None;
-}
+using Leaves = std::vector<NetworkId>;
 
-// Whether the node keeps tensors, which a backward pass frees: to go through it again is an error then. The
-// Python class of each of eager's nodes names them.
-bool saves_tensors(Node& node) {
-  if (dynamic_cast<torch::autograd::AccumulateGrad*>(&node) != nullptr ||
-      dynamic_cast<torch::autograd::Error*>(&node) != nullptr)
-    return false;
-  if (const auto* program = dynamic_cast<const ProgramNode*>(&node)) return program->saves_tensors();
-  const cpy::Ref object = cpy::Ref::steal(torch::autograd::functionToPyObject(node.getptr()));
-  if (!object) {
-    PyErr_Clear();
-    return true;
-  }
-  const PyGetSetDef* field = Py_TYPE(object.get())->tp_getset;
-  for (; field != nullptr && field->name != nullptr; ++field)
-    if (std::string_view(field->name).starts_with("_raw_saved_") && is_saved(object.get(), field->name))
-      return true;
-  const bool is_described = Py_TYPE(object.get())->tp_name == node.name();
-  return !is_described;
-}
-
-// What a gradient of one result flows through.
-struct Stretch {
-  std::unordered_set<Node*> nodes;
-  std::vector<bool> behind;  // by result: it is where the stretch ends
-};
-
-// A gradient goes on through results for which `ends` is false.
-Stretch stretch_of(size_t result, const edge_list& results, const std::vector<bool>& ends) {
-  Stretch stretch;
-  stretch.behind.resize(results.size());
-  std::vector<Node*> stack = {results[result].function.get()};
-  while (!stack.empty()) {
-    Node* node = stack.back();
-    stack.pop_back();
-    if (node == nullptr || !stretch.nodes.insert(node).second) continue;
-    for (const Edge& next : node->next_edges()) {
-      const auto place = std::find(results.begin(), results.end(), next);
-      const auto u = static_cast<size_t>(place - results.begin());
-      if (place != results.end() && ends[u])
-        stretch.behind[u] = true;
-      else
-        stack.push_back(next.function.get());
-    }
-  }
-  return stretch;
-}
-
-std::vector<bool> reached(const edge_list& leaves, const Stretch& stretch) {
+std::vector<bool> reached(const Leaves& leaves, const Stretch& stretch) {
   std::vector<bool> result;
-  for (const Edge& leaf : leaves) result.push_back(stretch.nodes.contains(leaf.function.get()));
+  for (const NetworkId leaf : leaves) result.push_back(leaf.is_valid() && stretch.has[leaf]);
   return result;
 }
 
@@ -98,18 +38,16 @@ void unite(std::vector<int32_t>& groups, int32_t gone, int32_t kept) {
 }
 
 // The number of the first result with which each shares a node that saves tensors; -1 where it has none.
-std::vector<int32_t> sharing(const std::vector<Stretch>& stretches) {
+std::vector<int32_t> sharing(const std::vector<Stretch>& stretches, BackwardNetwork& network) {
   std::vector<int32_t> group(stretches.size(), -1);
-  std::unordered_map<Node*, int32_t> first;
-  std::unordered_map<Node*, bool> saves;
+  IdVector<NetworkId, int32_t> first(network.size(), -1);
   for (size_t t = 0; t < stretches.size(); ++t)
-    for (Node* node : stretches[t].nodes) {
-      const auto [known, is_new] = saves.try_emplace(node, false);
-      if (is_new) known->second = saves_tensors(*node);
-      if (!known->second) continue;
+    for (const NetworkId id : stretches[t].nodes) {
+      if (!network.saves_tensors(id)) continue;
       if (group[t] < 0) group[t] = static_cast<int32_t>(t);
-      const int32_t owner = first.emplace(node, static_cast<int32_t>(t)).first->second;
-      unite(group, group[t], group[static_cast<size_t>(owner)]);
+      if (first[id] < 0) first[id] = static_cast<int32_t>(t);
+      const int32_t owner = group[static_cast<size_t>(first[id])];
+      if (group[t] != owner) unite(group, group[t], owner);
     }
   return group;
 }
@@ -157,7 +95,7 @@ std::vector<int32_t> numbered(std::vector<int32_t> part, const std::vector<size_
 // Results that share their backward pass with others, where a hook could tell: one lies behind another one,
 // or a leaf behind some but not all of them.
 std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<Stretch>& stretches,
-                            const edge_list& leaves) {
+                            const Leaves& leaves) {
   std::vector<bool> parts(part.size()), result(part.size());
   std::map<int32_t, std::vector<bool>> leaves_of_part;
   for (size_t t = 0; t < part.size(); ++t) {
@@ -171,60 +109,64 @@ std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<
   return result;
 }
 
-using ResultsByNode = std::unordered_map<Node*, std::vector<size_t>>;
+using ResultsByNode = IdVector<NetworkId, NumberSet>;
 
-// Whether a node, or one behind it, saves tensors; by node, `is_end` says which edges are not followed.
-template <typename IsEnd>
-std::unordered_map<Node*, bool> leads_to_saved(const ResultsByNode& nodes, const IsEnd& is_end) {
-  std::unordered_map<Node*, bool> leads_by_node;
-  std::vector<Node*> stack;
-  for (const auto& [node, results] : nodes) stack.push_back(node);
+// Whether an edge leads out of what the results reach, or to one of them.
+bool is_end(const Branch& branch, const ResultsByNode& reached_by) {
+  return !branch.to.is_valid() || branch.place.is_valid() || reached_by[branch.to].empty();
+}
+
+// Whether a node that is reached, or one behind it, saves tensors.
+IdVector<NetworkId, bool> leads_to_saved(const ResultsByNode& reached_by, BackwardNetwork& network) {
+  IdVector<NetworkId, bool> leads(network.size()), is_known(network.size());
+  std::vector<NetworkId> stack;
+  for (const NetworkId id : network.ids())
+    if (!reached_by[id].empty()) stack.push_back(id);
   while (!stack.empty()) {
-    Node* node = stack.back();
-    if (leads_by_node.contains(node)) {
+    const NetworkId id = stack.back();
+    if (is_known[id]) {
       stack.pop_back();
       continue;
     }
-    bool leads = saves_tensors(*node), is_ready = true;
-    for (const Edge& next : node->next_edges()) {
-      if (is_end(next)) continue;
-      const auto known = leads_by_node.find(next.function.get());
-      if (known == leads_by_node.end()) {
-        stack.push_back(next.function.get());
-        is_ready = false;
+    bool leads_there = network.saves_tensors(id), is_ready = true;
+    for (const Branch& branch : network.branches(id)) {
+      if (is_end(branch, reached_by)) continue;
+      if (is_known[branch.to]) {
+        leads_there = leads_there || leads[branch.to];
       } else {
-        leads = leads || known->second;
+        stack.push_back(branch.to);
+        is_ready = false;
       }
     }
     if (!is_ready) continue;
-    leads_by_node.emplace(node, leads);
+    leads[id] = leads_there;
+    is_known[id] = true;
     stack.pop_back();
   }
-  return leads_by_node;
+  return leads;
 }
 
 // The edges by which gradients come from nodes that some of the results share to nodes that more of them do,
 // down to the last that saves something. Empty if there is a hook at one: it is recorded where it is.
-edge_list joins_between(const std::vector<bool>& chosen, const edge_list& results,
-                        const std::vector<Stretch>& stretches) {
-  ResultsByNode reached_by;
+edge_list joins_between(const std::vector<bool>& chosen, const std::vector<Stretch>& stretches,
+                        BackwardNetwork& network) {
+  ResultsByNode reached_by(network.size());
   for (size_t t = 0; t < stretches.size(); ++t)
     if (chosen[t])
-      for (Node* node : stretches[t].nodes) reached_by[node].push_back(t);
-  const auto is_end = [&](const Edge& edge) {
-    return !edge.is_valid() || !reached_by.contains(edge.function.get()) ||
-           std::ranges::find(results, edge) != results.end();
-  };
-  const std::unordered_map<Node*, bool> leads = leads_to_saved(reached_by, is_end);
+      for (const NetworkId id : stretches[t].nodes) reached_by[id].add(t);
+  const IdVector<NetworkId, bool> leads = leads_to_saved(reached_by, network);
   edge_list joins;
-  for (const auto& [node, results_before] : reached_by)
-    for (const Edge& next : node->next_edges()) {
-      if (is_end(next) || !leads.at(next.function.get())) continue;
-      if (reached_by.at(next.function.get()) == results_before) continue;
-      if (has_hooks(*next.function) || next.function->input_metadata(next.input_nr).was_default_constructed())
-        return {};
-      if (std::ranges::find(joins, next) == joins.end()) joins.push_back(next);
+  for (const NetworkId id : network.ids()) {
+    if (reached_by[id].empty()) continue;
+    for (const Branch& branch : network.branches(id)) {
+      if (is_end(branch, reached_by) || !leads[branch.to] || reached_by[branch.to] == reached_by[id])
+        continue;
+      Node& next = network.node(branch.to);
+      if (has_hooks(next) || next.input_metadata(branch.input).was_default_constructed()) return {};
+      Edge join(next.getptr(), branch.input);
+      if (std::ranges::find(joins, join) == joins.end()) joins.push_back(std::move(join));
     }
+  }
   std::ranges::sort(joins, std::greater<>(),
                     [](const Edge& join) { return std::pair(join.function->sequence_nr(), join.input_nr); });
   return joins;
@@ -238,13 +180,15 @@ struct Parts {
   std::vector<bool> ends;          // by place: a gradient that comes from another part ends there
 };
 
-Parts parts_at(edge_list places, const edge_list& leaves, const std::vector<size_t>& made) {
+Parts parts_at(edge_list places, const Leaves& leaves, BackwardNetwork& network) {
+  network.set_places(places);
+  const std::vector<size_t> made = in_order_made(places);
   Parts parts{.places = std::move(places)};
   const size_t count = parts.places.size();
   for (const Edge& place : parts.places) parts.ends.push_back(!has_hooks(*place.function));
-  for (size_t t = 0; t < count; ++t) parts.stretches.push_back(stretch_of(t, parts.places, parts.ends));
+  for (size_t t = 0; t < count; ++t) parts.stretches.push_back(stretch_of(PlaceId(t), network, parts.ends));
   const std::vector<Stretch>& stretches = parts.stretches;
-  parts.number = sharing(stretches);
+  parts.number = sharing(stretches, network);
   // What saves nothing and has nothing to do with other results shares a part with what flows into the same
   // leaves: a leaf's hooks would be called for the others, too.
   std::map<std::vector<bool>, int32_t> alone;
@@ -262,19 +206,18 @@ Parts parts_at(edge_list places, const edge_list& leaves, const std::vector<size
 }
 
 // None if there are too many.
-std::optional<Parts> parts_of(const edge_list& results, const edge_list& leaves) {
+std::optional<Parts> parts_of(const edge_list& results, const Leaves& leaves, BackwardNetwork& network) {
   const auto are_too_many = [](const Parts& parts) {
     return *std::ranges::max_element(parts.number) >= kMostParts;
   };
   if (results.size() < 2 || results.size() > kMostResults) return std::nullopt;
-  Parts parts = parts_at(results, leaves, in_order_made(results));
+  Parts parts = parts_at(results, leaves, network);
   const std::vector<bool> chosen = entangled(parts.number, parts.stretches, leaves);
   if (std::ranges::find(chosen, true) != chosen.end()) {
     edge_list places = results;
-    for (const Edge& join : joins_between(chosen, results, parts.stretches)) places.push_back(join);
+    for (const Edge& join : joins_between(chosen, parts.stretches, network)) places.push_back(join);
     if (places.size() <= kMostResults) {
-      const std::vector<size_t> made = in_order_made(places);
-      Parts finer = parts_at(std::move(places), leaves, made);
+      Parts finer = parts_at(std::move(places), leaves, network);
       if (!are_too_many(finer)) return finer;
     }
   }
@@ -284,17 +227,21 @@ std::optional<Parts> parts_of(const edge_list& results, const edge_list& leaves)
 
 }  // namespace
 
-SeparateBackward separate_backward(const edge_list& results, const edge_list& leaves) {
+SeparateBackward separate_backward(const edge_list& results, const edge_list& leaf_edges) {
   SeparateBackward separate;
-  const std::optional<Parts> parts = parts_of(results, leaves);
+  BackwardNetwork network(results);
+  Leaves leaves;
+  for (const Edge& leaf : leaf_edges) leaves.push_back(network.id_of(leaf.function.get()));
+  const std::optional<Parts> parts = parts_of(results, leaves, network);
   const edge_list& places = parts ? parts->places : results;
+  network.set_places(places);
   const size_t count = places.size();
   separate.joins.assign(places.begin() + static_cast<std::ptrdiff_t>(results.size()), places.end());
   separate.made = in_order_made(places);
   separate.places.resize(count);
   std::vector<Stretch> whole, stretches;
   for (size_t t = 0; t < count; ++t) {
-    whole.push_back(stretch_of(t, places, std::vector<bool>(count, false)));
+    whole.push_back(stretch_of(PlaceId(t), network, std::vector<bool>(count, false)));
     separate.places[t].flows = reached(leaves, whole[t]);
     if (parts) separate.places[t].tangent.part = passes::PartId(parts->number[t]);
   }
@@ -303,9 +250,9 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
     // Within a part a gradient goes on through its places.
     std::vector<bool> ends(count);
     for (size_t u = 0; u < count; ++u) ends[u] = part(u) != part(t) && parts->ends[u];
-    stretches.push_back(stretch_of(t, places, ends));
+    stretches.push_back(stretch_of(PlaceId(t), network, ends));
   }
-  const std::vector<int32_t> freed_with = sharing(whole), own = sharing(stretches);
+  const std::vector<int32_t> freed_with = sharing(whole, network), own = sharing(stretches, network);
   for (size_t t = 0; t < count; ++t) {
     SeparateBackward::Place& place = separate.places[t];
     place.tangent.freed_with = freed_with[t];

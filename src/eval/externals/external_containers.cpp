@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <vector>
+
 #include "cpy/dict.h"
 #include "cpy/set.h"
 #include "eval/externals/admission.h"
@@ -35,6 +38,15 @@ Py_ssize_t size_at_start(PyObject* object) {
   if (PyDict_Check(object)) return PyDict_GET_SIZE(object);
   if (PyAnySet_Check(object)) return PySet_GET_SIZE(object);
   return PyObject_Size(object);
+}
+
+// Each item that is read is guarded: that takes memory, and time at each call.
+constexpr size_t kMostItems = 100'000;
+
+void need_few_items(Interpreter& interpreter, size_t items) {
+  if (items + interpreter.guards().size() > kMostItems)
+    interpreter.stop(
+        fmt::format("reads more than {} items of containers made before the captured region", kMostItems));
 }
 
 // The key in the form in which an external container may have it: external tensors in place of trace tensors.
@@ -88,6 +100,30 @@ Ref own_key(Interpreter& interpreter, PyObject* key) {
   return PyTuple_Check(key) ? plain(interpreter, key, "a dict") : key_of(interpreter, key);
 }
 
+void need_few_items_within(Interpreter& interpreter, PyObject* container) {
+  if (interpreter.externals.source_of(container) == kNoSource) return;
+  std::vector<PyObject*> stack = {container};
+  size_t items = 0;
+  while (!stack.empty() && items <= kMostItems) {
+    PyObject* object = stack.back();
+    stack.pop_back();
+    const auto see = [&](PyObject* item) {
+      if (++items <= kMostItems && (PyList_Check(item) || PyTuple_Check(item) || PyDict_Check(item)))
+        stack.push_back(item);
+    };
+    if (PyDict_Check(object)) {
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t position = 0;
+      while (items <= kMostItems && PyDict_Next(object, &position, &key, &value)) see(value);
+    } else {
+      const std::span list(PySequence_Fast_ITEMS(object),
+                           static_cast<size_t>(PySequence_Fast_GET_SIZE(object)));
+      for (size_t i = 0; items <= kMostItems && i < list.size(); ++i) see(list[i]);
+    }
+  }
+  need_few_items(interpreter, items);
+}
+
 // --- Lists and deques
 
 Shadow& known_length(Interpreter& interpreter, PyObject* object) {
@@ -104,6 +140,7 @@ Shadow& known_length(Interpreter& interpreter, PyObject* object) {
   Ref items = Ref::steal(PyList_New(0));
   if (!s.emptied) {
     const Py_ssize_t size = size_at_start(object);
+    need_few_items(interpreter, static_cast<size_t>(size));
     interpreter.guards().require(source, CheckKind::Length, nullptr, size);
     for (Py_ssize_t i = 0; i < size; ++i) {
       const auto index = static_cast<int32_t>(i);
@@ -324,6 +361,7 @@ Shadow& whole_dict(Interpreter& interpreter, PyObject* object) {
   if (!s.emptied) {
     const SourceId source = interpreter.externals.source_of(object);
     Ref keys = cpy::dict_keys(object);
+    need_few_items(interpreter, static_cast<size_t>(PyTuple_GET_SIZE(keys.get())));
     interpreter.guards().require(source, CheckKind::DictKeys, keys.get());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
       PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
@@ -405,6 +443,7 @@ Ref materialize(Interpreter& interpreter, PyObject* object) {
   Ref& copy = interpreter.shadows.immutable_copies[object];
   if (copy) return copy;
   if (PyTuple_Check(object)) {
+    need_few_items(interpreter, static_cast<size_t>(PyTuple_GET_SIZE(object)));
     interpreter.guards().require(source, CheckKind::Length, nullptr, PyTuple_GET_SIZE(object));
     Ref items = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(object)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)

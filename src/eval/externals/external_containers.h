@@ -10,6 +10,9 @@ namespace oxy::eval {
 // guards. Only functions that write to the container may change the copy. Any other object is given back
 // unchanged.
 Ref materialize(Interpreter& interpreter, PyObject* object);
+// Stops if an external list, tuple or dict and the containers in it have too many items for each to be
+// guarded.
+void need_few_items_within(Interpreter& interpreter, PyObject* container);
 // The number of items of an external container. Guards the length, unless everything was written.
 Py_ssize_t size_of(Interpreter& interpreter, PyObject* object);
 // Whether an external dict or set has the key: 1, 0, or -1 with an exception set. Guards the answer alone.

@@ -52,6 +52,7 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what, ShownAs 
   if (is_container(object) && has_own_special(interpreter, object))
     interpreter.stop(fmt::format("{} is given an object of type {}", what, Py_TYPE(object)->tp_name));
   if (PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object)) {
+    need_few_items_within(interpreter, object);
     Ref shallow = materialize(interpreter, object);
     if (PyDict_Check(shallow.get())) {
       // C code may name the class, and the copy is of another one.
