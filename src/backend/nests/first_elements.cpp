@@ -1,7 +1,9 @@
 #include "backend/nests/first_elements.h"
 
 #include <algorithm>
+#include <map>
 #include <ranges>
+#include <utility>
 
 namespace oxy::backend {
 namespace {
@@ -128,17 +130,24 @@ class Copier {
                                  store->offset == item.expressions[load.index];
     if (!is_same_element) return kNoInst;
     first_.place = std::min(first_.place, p);
-    return copied(writer, store->value, p);
+    const auto [known, is_new] = copies_.try_emplace({p, load.buffer}, kNoInst);
+    if (is_new) {
+      const InstId copy = copied(writer, store->value, p);
+      copies_[{p, load.buffer}] = copy;
+      return copy;
+    }
+    return known->second;
   }
 
   const IdVector<StepId, Item>& items_;
   std::span<const StepId> steps_;
   const Item& reduction_;
   FirstElement first_;
-  InstId has_elements_ = kNoInst;  // whether a row has any; none if all have
-  bool has_masks_ = false;         // some element is not read where there is none
-  const Item* binds_ = nullptr;    // its bound indices are among the instructions
-  size_t after_ = 0;               // it needs what the steps before this one store
+  std::map<std::pair<size_t, BufferId>, InstId> copies_;  // by step and what it stores to
+  InstId has_elements_ = kNoInst;                         // whether a row has any; none if all have
+  bool has_masks_ = false;                                // some element is not read where there is none
+  const Item* binds_ = nullptr;                           // its bound indices are among the instructions
+  size_t after_ = 0;                                      // it needs what the steps before this one store
 };
 
 }  // namespace

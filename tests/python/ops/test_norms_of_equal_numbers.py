@@ -51,3 +51,11 @@ def test_rows_that_may_be_empty(name):
     for n in (3, 0, 5, 1):
         x = torch.ones(4, n)
         torch.testing.assert_close(compiled(x), program(x), equal_nan=True)
+
+
+def test_a_norm_is_written_over_its_rows():
+    weight = torch.randn(64, 64)
+    compiled = oxyfuel.compile(lambda x: F.layer_norm(x @ weight, (64,)))
+    x = torch.randn(512, 64)
+    torch.testing.assert_close(compiled(x), F.layer_norm(x @ weight, (64,)))
+    assert oxyfuel.metrics()["arena_bytes"] == 0
