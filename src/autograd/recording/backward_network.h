@@ -15,7 +15,7 @@ namespace oxy::autograd {
 
 struct Branch;
 using NetworkId = Id<torch::autograd::Node>;
-using PlaceId = Id<torch::autograd::Edge>;  // results first, then joins
+using PlaceId = Id<torch::autograd::Edge>;  // where a gradient comes in
 
 struct Branch {
   NetworkId to;  // none: the edge leads nowhere
@@ -25,7 +25,7 @@ struct Branch {
 
 class BackwardNetwork {
  public:
-  // What lies behind the places, which are the first ones.
+  // What lies behind the places, which are the first ones. They lead somewhere.
   explicit BackwardNetwork(const torch::autograd::edge_list& places);
 
   // Other places, all of them in what lies behind the first ones.

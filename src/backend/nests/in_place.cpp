@@ -1,6 +1,5 @@
 #include "backend/nests/in_place.h"
 
-#include <algorithm>
 #include <optional>
 
 namespace oxy::backend {
@@ -33,25 +32,12 @@ std::optional<StorePlace> store_place(const LoopNest& nest, ArrayId array) {
   return place;
 }
 
-// The offset in the first iteration of the loops within the phase.
-Expr first_offset(const Phase& phase, const Expr& offset) {
-  return sym::substitute(offset, [&](int64_t id) -> std::optional<Expr> {
-    const auto is_it = [id](const LoopVariable& l) { return l.variable.variable_id() == id; };
-    return std::ranges::any_of(phase.loops, is_it) ? std::optional<Expr>(0) : std::nullopt;
-  });
-}
-
-// Whether each element is read by no other iteration of the outer loops than that which stores over it, and
-// before it does. The first element of a row may be read by a phase before the one that stores the row.
 bool reads_ahead(const LoopNest& nest, ArrayId array, const StorePlace& place) {
-  const Expr first = first_offset(nest.phases[place.phase], place.offset);
   for (size_t p = 0; p < nest.phases.size(); ++p)
     for (const NestInst& inst : nest.phases[p].insts) {
       if (inst.op != loop::Op::Load || inst.buffer != array) continue;
       const Expr& offset = nest.phases[p].expressions[inst.index];
-      const bool is_ahead =
-          (p <= place.phase && offset == place.offset) || (p < place.phase && offset == first);
-      if (!is_ahead) return false;
+      if (p > place.phase || !(offset == place.offset)) return false;
     }
   return true;
 }

@@ -4,7 +4,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "backend/nests/first_elements.h"
 #include "backend/nests/outer_loops.h"
 #include "backend/nests/several_passes.h"
 #include "base/error.h"
@@ -107,12 +106,7 @@ class NestBuilder {
     for (size_t k = 0; k < depth_; ++k)
       nest_.outer.push_back({nest_variable(static_cast<int64_t>(k), group_.extents[k]), group_.extents[k]});
     nest_.axis = choose_axis(items_, group_, nest_.outer, options_.lanes);
-    find_first_elements();
-    for (size_t i = 0; i < group_.steps.size(); ++i) {
-      for (const auto& [step, first] : first_elements_)
-        if (first.place == i) append(first.item);
-      append_expanded(group_.steps[i]);
-    }
+    for (StepId step : group_.steps) append_expanded(items_[step]);
     for (StepId step : group_.steps) {
       const std::string& origin = items_[step].origin;
       if (origin.empty()) continue;
@@ -139,20 +133,8 @@ class NestBuilder {
 
   // --- reductions that take several passes
 
-  void find_first_elements() {
-    for (size_t i = 0; i < group_.steps.size(); ++i) {
-      const Item& item = items_[group_.steps[i]];
-      if (!is_two_pass_variance(item)) continue;
-      const ItemStore target{.buffer = new_virtual(item.accumulate), .offset = item.stores.at(0).offset};
-      if (auto first = first_element(items_, group_.steps, i, target))
-        first_elements_.emplace(group_.steps[i], std::move(*first));
-    }
-  }
-
   // As several items where its reduction is made in several passes.
-  void append_expanded(StepId step) {
-    const Item& item = items_[step];
-    const auto first = first_elements_.find(step);
+  void append_expanded(const Item& item) {
     const NewBuffer new_buffer = [this](DType dtype) { return new_virtual(dtype); };
     if (item.is_scan()) {
       check(item.loop_count == depth_, "a scan's row is divided");
@@ -161,9 +143,7 @@ class NestBuilder {
     if (is_online_softmax(item))
       for (const Item& pass : maximum_and_sum(item, new_buffer)) append(pass);
     else if (is_two_pass_variance(item))
-      for (const Item& pass : two_pass_variance(
-               item, new_buffer, first == first_elements_.end() ? nullptr : &first->second.item))
-        append(pass);
+      for (const Item& pass : two_pass_variance(item, new_buffer)) append(pass);
     else
       append(item);
   }
@@ -492,7 +472,6 @@ class NestBuilder {
   std::map<BufferId, Written> written_;
   std::map<BufferId, DType> virtual_dtypes_;
   BufferId next_virtual_;
-  std::map<StepId, FirstElement> first_elements_;  // by step that takes their rows' variance
   std::unordered_map<NestInst, ValueNumber, HashInst> numbered_;
   std::unordered_map<Expr, IndexId> numbered_expressions_;
   // Scratch arrays by the value and the phase that stores it. Phases over other spaces compute it too.

@@ -32,16 +32,12 @@ std::vector<Item> in_order(Items&&... items) {
 
 }  // namespace
 
-std::vector<Item> two_pass_variance(const Item& item, const NewBuffer& new_buffer, const Item* first) {
+std::vector<Item> two_pass_variance(const Item& item, const NewBuffer& new_buffer) {
   DType dtype = item.accumulate;
   ItemStore mean = result_store(item, 0, new_buffer);
   Item sum = item;
   sum.kind = ReductionKind::Sum;
   sum.stores = {{new_buffer(dtype), mean.offset}};
-  if (first != nullptr) {
-    const InstId shift = add_load(sum, first->stores[0], dtype);
-    sum.reduced = sum.insts.add({.op = Op::Sub, .dtype = dtype, .operands = {item.reduced, shift, kNoInst}});
-  }
 
   Item divide;
   divide.extents.assign(item.extents.begin(),
@@ -59,10 +55,6 @@ std::vector<Item> two_pass_variance(const Item& item, const NewBuffer& new_buffe
     n = divide.insts.add({.op = Op::Cast, .dtype = dtype, .operands = {n, kNoInst, kNoInst}});
   }
   InstId quotient = divide.insts.add({.op = Op::Div, .dtype = dtype, .operands = {total, n, kNoInst}});
-  if (first != nullptr) {
-    const InstId shift = add_load(divide, first->stores[0], dtype);
-    quotient = divide.insts.add({.op = Op::Add, .dtype = dtype, .operands = {shift, quotient, kNoInst}});
-  }
   divide.stores = {{mean.buffer, mean.offset, quotient, loop::StoreMode::Set}};
 
   Item squares = item;

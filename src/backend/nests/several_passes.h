@@ -12,10 +12,8 @@ namespace oxy::backend {
 using NewBuffer = std::function<BufferId(DType)>;
 
 // Mean and variance (ReductionKind::Welford): a sum, the mean, and the sum of squares of what differs from
-// it. `first`, or null: stores the first element of each row (first_elements.h). Then the sum is of what
-// differs from that, and the mean of equal numbers is exact, as eager's is. A normalisation divides by the
-// root of a variance of 0 and an eps, and shows what rounding leaves.
-std::vector<Item> two_pass_variance(const Item& item, const NewBuffer& new_buffer, const Item* first);
+// it.
+std::vector<Item> two_pass_variance(const Item& item, const NewBuffer& new_buffer);
 // ReductionKind::OnlineSoftmax: the maximum, then the sum of exponentials.
 std::vector<Item> maximum_and_sum(const Item& item, const NewBuffer& new_buffer);
 

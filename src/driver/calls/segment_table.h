@@ -29,7 +29,7 @@ struct CodeData {
   std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
   bool has_graph = false;                                  // some capture of it recorded an operator
   int calls_without_graph = 0;                             // calls of compiled entries while it had no graph
-  int segments_without_graph = 0;                          // likewise, of all segments
+  int segments_of_call = 0;                                // since a call of it began
 };
 
 // By code object. The GIL is held for all functions. Dropping entries may run Python code, which may call

@@ -29,7 +29,7 @@ using cpy::Ref;
 // After so many calls of compiled segments without a tensor operator, a function is left to CPython. Checking
 // guards costs more than it gains there.
 constexpr int kMostCallsWithoutGraph = 64;
-// Likewise after so many segments, as in a long loop of one call.
+// After so many segments of one call without one, as in a long loop, so is the rest of that call.
 constexpr int kMostSegmentsWithoutGraph = 4096;
 
 // The folder of the standard library, with a slash at its end; empty if it has none.
@@ -103,10 +103,9 @@ class Runner : public hook::SegmentRunner {
     if (!known) return {hook::EndKind::HandOver, state.offset};  // forgotten meanwhile
     CodeData& data = *known;
     if (!data.wanted) return {hook::EndKind::HandOver, state.offset};
-    if (!data.has_graph && ++data.segments_without_graph > kMostSegmentsWithoutGraph) {
-      leave_to_interpreter(data);
+    if (begins_call(state)) data.segments_of_call = 0;
+    if (!data.has_graph && ++data.segments_of_call > kMostSegmentsWithoutGraph)
       return {hook::EndKind::HandOver, state.offset};
-    }
     Segment& segment = data.segments[{state.offset, state.stack.size()}];
     if (segment.site.state == SiteState::Eager || stance() == Stance::ForceEager) {
       watch_uncaptured(segment, state);
@@ -127,7 +126,9 @@ class Runner : public hook::SegmentRunner {
     };
     if (const std::shared_ptr<Entry> entry = segment.entries.find(fits)) {
       if (begins_call(state) && !data.has_graph && ++data.calls_without_graph > kMostCallsWithoutGraph) {
-        leave_to_interpreter(data);
+        data.wanted = false;
+        // Dropping entries may run Python code, which may come back here.
+        const auto dropped = std::exchange(data.segments, {});
         return {hook::EndKind::HandOver, state.offset};
       }
       return finish(*entry, segment, state);
@@ -157,11 +158,6 @@ class Runner : public hook::SegmentRunner {
     return region;
   }
 
-  // Dropping entries may run Python code, which may come back here.
-  static void leave_to_interpreter(CodeData& data) {
-    data.wanted = false;
-    const auto dropped = std::exchange(data.segments, {});
-  }
   static void leave_to_interpreter(Segment& segment) {
     segment.site.state = SiteState::Eager;
     const auto dropped = segment.entries.take_all();

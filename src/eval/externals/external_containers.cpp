@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "cpy/dict.h"
@@ -43,10 +44,15 @@ Py_ssize_t size_at_start(PyObject* object) {
 // Each item that is read is guarded: that takes memory, and time at each call.
 constexpr size_t kMostItems = 100'000;
 
-void need_few_items(Interpreter& interpreter, size_t items) {
-  if (items + interpreter.guards().size() > kMostItems)
-    interpreter.stop(
-        fmt::format("reads more than {} items of containers made before the captured region", kMostItems));
+[[noreturn]] void stop_for_items(Interpreter& interpreter) {
+  interpreter.stop(
+      fmt::format("reads more than {} items of containers made before the captured region", kMostItems));
+}
+
+// Called once for each container whose items are read.
+void count_items(Interpreter& interpreter, size_t items) {
+  interpreter.shadows.items_read += items;
+  if (interpreter.shadows.items_read > kMostItems) stop_for_items(interpreter);
 }
 
 // The key in the form in which an external container may have it: external tensors in place of trace tensors.
@@ -101,14 +107,19 @@ Ref own_key(Interpreter& interpreter, PyObject* key) {
 }
 
 void need_few_items_within(Interpreter& interpreter, PyObject* container) {
-  if (interpreter.externals.source_of(container) == kNoSource) return;
+  const Shadow* known = interpreter.shadows.find(container);
+  if (interpreter.externals.source_of(container) == kNoSource ||
+      (known && (known->whole || known->emptied)) || interpreter.shadows.immutable_copies.contains(container))
+    return;
+  std::unordered_set<PyObject*> seen = {container};
   std::vector<PyObject*> stack = {container};
   size_t items = 0;
   while (!stack.empty() && items <= kMostItems) {
     PyObject* object = stack.back();
     stack.pop_back();
     const auto see = [&](PyObject* item) {
-      if (++items <= kMostItems && (PyList_Check(item) || PyTuple_Check(item) || PyDict_Check(item)))
+      ++items;
+      if ((PyList_Check(item) || PyTuple_Check(item) || PyDict_Check(item)) && seen.insert(item).second)
         stack.push_back(item);
     };
     if (PyDict_Check(object)) {
@@ -121,7 +132,7 @@ void need_few_items_within(Interpreter& interpreter, PyObject* container) {
       for (size_t i = 0; items <= kMostItems && i < list.size(); ++i) see(list[i]);
     }
   }
-  need_few_items(interpreter, items);
+  if (items > kMostItems) stop_for_items(interpreter);
 }
 
 // --- Lists and deques
@@ -140,7 +151,7 @@ Shadow& known_length(Interpreter& interpreter, PyObject* object) {
   Ref items = Ref::steal(PyList_New(0));
   if (!s.emptied) {
     const Py_ssize_t size = size_at_start(object);
-    need_few_items(interpreter, static_cast<size_t>(size));
+    count_items(interpreter, static_cast<size_t>(size));
     interpreter.guards().require(source, CheckKind::Length, nullptr, size);
     for (Py_ssize_t i = 0; i < size; ++i) {
       const auto index = static_cast<int32_t>(i);
@@ -361,7 +372,7 @@ Shadow& whole_dict(Interpreter& interpreter, PyObject* object) {
   if (!s.emptied) {
     const SourceId source = interpreter.externals.source_of(object);
     Ref keys = cpy::dict_keys(object);
-    need_few_items(interpreter, static_cast<size_t>(PyTuple_GET_SIZE(keys.get())));
+    count_items(interpreter, static_cast<size_t>(PyTuple_GET_SIZE(keys.get())));
     interpreter.guards().require(source, CheckKind::DictKeys, keys.get());
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
       PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
@@ -443,7 +454,7 @@ Ref materialize(Interpreter& interpreter, PyObject* object) {
   Ref& copy = interpreter.shadows.immutable_copies[object];
   if (copy) return copy;
   if (PyTuple_Check(object)) {
-    need_few_items(interpreter, static_cast<size_t>(PyTuple_GET_SIZE(object)));
+    count_items(interpreter, static_cast<size_t>(PyTuple_GET_SIZE(object)));
     interpreter.guards().require(source, CheckKind::Length, nullptr, PyTuple_GET_SIZE(object));
     Ref items = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(object)));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)

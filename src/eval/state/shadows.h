@@ -24,6 +24,7 @@ struct Shadows {
   std::unordered_map<PyObject*, size_t> index;               // by the object
   std::unordered_map<PyObject*, cpy::Ref> copies;            // fresh copy -> the external container
   std::unordered_map<PyObject*, UnreadItem> unread_items;    // by the placeholder in a copy
+  size_t items_read = 0;                                     // of external containers, one by one
   std::unordered_map<PyObject*, cpy::Ref> immutable_copies;  // of external tuples and frozensets
   std::unordered_set<PyObject*> shown;                       // containers that plain() is working on
   // The `__dict__`s that the program has looked at, of fresh objects (borrowed, kept alive elsewhere).

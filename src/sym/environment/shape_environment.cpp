@@ -306,11 +306,19 @@ void ShapeEnvironment::assume(const Condition& condition) {
   if (with.add(assumed_.back())) facts_ = std::move(with);
 }
 
-bool ShapeEnvironment::depends_on_graph(const Condition& condition) const {
-  return std::ranges::any_of(variables(condition), [&](const Expr& v) {
+bool ShapeEnvironment::is_of_graph(const std::vector<Expr>& variables) const {
+  return std::ranges::any_of(variables, [&](const Expr& v) {
     const Symbol* symbol = find(v.variable_id());
     return symbol && symbol->kind == SymbolKind::Data;
   });
+}
+
+bool ShapeEnvironment::depends_on_graph(const Condition& condition) const {
+  return is_of_graph(variables(condition));
+}
+
+bool ShapeEnvironment::depends_on_graph(const Expr& e) const {
+  return is_of_graph(variables(e));
 }
 
 Facts ShapeEnvironment::facts_of_guards() const {

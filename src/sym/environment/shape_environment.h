@@ -111,6 +111,7 @@ class ShapeEnvironment {
   Facts facts_of_guards() const;
   // Whether it has a symbol that the graph computes.
   bool depends_on_graph(const Condition& condition) const;
+  bool depends_on_graph(const Expr& e) const;
 
   // All that was asked for, in order, and what remains of it when nothing is said twice. The conditions have
   // symbols with values only.
@@ -128,6 +129,7 @@ class ShapeEnvironment {
  private:
   Expr add_symbol(SymbolKind kind, Origin origin, std::optional<int64_t> hint, const Mark& mark, Range range);
   const Symbol* find(int64_t variable_id) const;
+  bool is_of_graph(const std::vector<Expr>& variables) const;
   // Throws DataDependence for a question that has no answer, or a number that has no value.
   [[noreturn]] void refuse(const Symbol& symbol, const std::string& question, const Locate& where,
                            const std::string& check);

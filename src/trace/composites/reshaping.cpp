@@ -38,14 +38,15 @@ std::vector<Expr> expressions_of(c10::SymIntArrayRef numbers) {
   return result;
 }
 
-// Whether only data tell some of the numbers, or a mark says so.
+// Whether only data tell some of the numbers.
 bool depend_on_data(const sym::ShapeEnvironment& environment, const std::vector<Expr>& numbers) {
-  return std::ranges::any_of(numbers, [&](const Expr& number) { return !environment.hint(number); });
+  return std::ranges::any_of(numbers,
+                             [&](const Expr& number) { return environment.depends_on_graph(number); });
 }
 
 // Whether a run of new dimensions has as many elements as the old ones that it would cover. What only data
 // tell follows from the dimensions around both, as all old ones together have as many elements as all new
-// ones. Where these depend on data as well, the run supposes that it has not.
+// ones. Where these depend on data as well, the run supposes that it has not, unless it is known to have.
 bool covers(torch_api::Symbols& symbols, const sym::Condition& is_as_long,
             const sym::Condition& is_as_long_around) {
   sym::ShapeEnvironment& environment = symbols.environment;

@@ -48,6 +48,26 @@ def test_one_item_and_the_length_are_read_as_ever():
         torch.testing.assert_close(compiled(X, container), X * MANY + 7 + MANY - 1)
 
 
+def test_a_list_that_is_read_twice_counts_once():
+    container = list(range(60_000))
+    compiled = oxyfuel.compile(lambda x, c: x + torch.tensor(c).sum() + torch.tensor(c).max(), fullgraph=True)
+    torch.testing.assert_close(compiled(X, container), X + sum(container) + 59_999)
+
+
+def test_rows_that_are_one_list_count_once():
+    compiled = oxyfuel.compile(lambda x, c: x + torch.tensor(c).sum(), fullgraph=True)
+    torch.testing.assert_close(compiled(X, [list(range(1000))] * 150), X + 150 * sum(range(1000)))
+
+
+def test_what_was_taken_out_does_not_count():
+    def program(x, c):
+        c.clear()
+        c.append(1)
+        return x + torch.tensor(c).sum()
+
+    torch.testing.assert_close(oxyfuel.compile(program, fullgraph=True)(X, made("list")), X + 1)
+
+
 def test_writes():
     def program(x, c):
         c.append(5)
