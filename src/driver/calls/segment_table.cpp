@@ -61,7 +61,7 @@ void SegmentTable::reset() {
 int SegmentTable::traverse(visitproc visit, void* arg) const {
   for (const auto& [code, data] : codes_) {
     if (data.use_count() > 1) continue;  // a call is inside
-    for (const auto& [place, segment] : data->segments)
+    for (const auto& [place, segment] : *data->segments)
       for (const SegmentEntry& item : segment.entries) {
         if (item.entry.use_count() > 1) continue;
         if (const int stopped = item.entry->capture().traverse(visit, arg)) return stopped;

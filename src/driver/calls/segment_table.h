@@ -23,13 +23,16 @@ struct Segment {
   EntryList<SegmentEntry> entries;
 };
 
+using Segments = std::map<std::pair<int32_t, size_t>, Segment>;  // by (offset, stack depth)
+
 // What is known of one code object.
 struct CodeData {
-  bool wanted = true;                                      // false: its frames are left to CPython
-  std::map<std::pair<int32_t, size_t>, Segment> segments;  // by (offset, stack depth)
-  bool has_graph = false;                                  // some capture of it recorded an operator
-  int calls_without_graph = 0;                             // calls of compiled entries while it had no graph
-  int segments_of_call = 0;                                // since a call of it began
+  bool wanted = true;  // false: its frames are left to CPython
+  // Never null. A run holds it, as an inner run of the same code may drop it.
+  std::shared_ptr<Segments> segments = std::make_shared<Segments>();
+  bool has_graph = false;       // some capture of it recorded an operator
+  int calls_without_graph = 0;  // calls of compiled entries while it had no graph
+  int segments_of_call = 0;     // since a call of it began
 };
 
 // By code object. The GIL is held for all functions. Dropping entries may run Python code, which may call

@@ -106,7 +106,8 @@ class Runner : public hook::SegmentRunner {
     if (begins_call(state)) data.segments_of_call = 0;
     if (!data.has_graph && ++data.segments_of_call > kMostSegmentsWithoutGraph)
       return {hook::EndKind::HandOver, state.offset};
-    Segment& segment = data.segments[{state.offset, state.stack.size()}];
+    const std::shared_ptr<Segments> segments = data.segments;
+    Segment& segment = (*segments)[{state.offset, state.stack.size()}];
     if (segment.site.state == SiteState::Eager || stance() == Stance::ForceEager) {
       watch_uncaptured(segment, state);
       return {hook::EndKind::HandOver, state.offset};
@@ -128,7 +129,7 @@ class Runner : public hook::SegmentRunner {
       if (begins_call(state) && !data.has_graph && ++data.calls_without_graph > kMostCallsWithoutGraph) {
         data.wanted = false;
         // Dropping entries may run Python code, which may come back here.
-        const auto dropped = std::exchange(data.segments, {});
+        const auto dropped = std::exchange(data.segments, std::make_shared<Segments>());
         return {hook::EndKind::HandOver, state.offset};
       }
       return finish(*entry, segment, state);
