@@ -1,4 +1,4 @@
-"""The small figures: call overhead, guards, the idle hook, scatters and gathers, loops with breaks, compile time of long chains.
+"""The small figures: call overhead, guards, the idle hook, scatters and gathers, loops with breaks, large lists, compile time of long chains.
 
     python benchmarks/micro.py [--only call,guards,...] [--json out.json]
 
@@ -363,6 +363,25 @@ def loops():
     return result
 
 
+MANY = {
+    "a tensor of them": lambda x, many: x + torch.tensor(many).sum(),
+    "a comprehension": lambda x, many: x + sum([i * 2 for i in many]),
+    "a generator": lambda x, many: x + max(i for i in many),
+}
+
+
+def many_numbers():
+    """Milliseconds of programs that read a list of 200,000 numbers."""
+    result = {}
+    x, many = torch.rand(4), list(range(200_000))
+    for name, function in MANY.items():
+        oxyfuel.reset()
+        ways = {"eager": function, "oxyfuel": oxyfuel.compile(function)}
+        times = microseconds({who: lambda each=each: each(x, many) for who, each in ways.items()}, 1)
+        result |= {f"{name}: {who}": value / 1000 for who, value in times.items()}
+    return result
+
+
 SCATTERS = [((2, 64), (4000, 64), 0), ((8, 4, 64), (8, 900, 64), 1), ((4000, 7), (4000, 50), 1), ((32, 1000), (32, 1000), 1)]
 GATHERS = [((4000, 7), (4000, 50), 1), ((1000, 64), (1000, 64), 1), ((200, 1000), (200, 1000), 1)]
 
@@ -393,6 +412,7 @@ FIGURES = {
     "joint": joint_capture,
     "dense": dense,
     "indices": indices,
+    "many": many_numbers,
     "steps": whole_steps,
     "loops": loops,
     "call": call_overhead,

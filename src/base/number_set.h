@@ -31,12 +31,6 @@ class NumberSet {
     for (size_t i = 0; i < other.more_.size(); ++i) more_[i] |= other.more_[i];
   }
 
-  bool contains(size_t number) const {
-    if (number < kBits) return (first_ >> number & 1U) != 0;
-    const size_t word = number / kBits - 1;
-    return word < more_.size() && (more_[word] >> number % kBits & 1U) != 0;
-  }
-
   // No number is ever taken out, so that a word behind the first is there for one that it has.
   bool empty() const { return first_ == 0 && more_.empty(); }
 

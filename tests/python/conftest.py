@@ -36,7 +36,7 @@ def pytest_collectstart(collector):
 
 
 @pytest.fixture(autouse=True)
-def nothing_compiled():
+def start_afresh():
     leave_out_stacks()
     seed()
     oxyfuel = sys.modules.get("oxyfuel")

@@ -56,10 +56,10 @@ BackwardNetwork::BackwardNetwork(const edge_list& places) {
   };
   for (const Edge& place : places) id_for(place.function.get());
   for (size_t n = 0; n < nodes_.size(); ++n) {
-    std::vector<Branch> branches;
+    std::vector<NetworkEdge> edges;
     for (const Edge& next : nodes_[NetworkId(n)]->next_edges())
-      branches.push_back({id_for(next.function.get()), next.input_nr, PlaceId()});
-    branches_.add(std::move(branches));
+      edges.push_back({id_for(next.function.get()), next.input_nr, PlaceId()});
+    edges_.add(std::move(edges));
   }
   saves_.resize(nodes_.size());
   set_places(places);
@@ -70,9 +70,9 @@ void BackwardNetwork::set_places(const edge_list& places) {
   place_.clear();
   for (const Edge& place : places) place_at.emplace(place, place_.add(id_of_.at(place.function.get())));
   for (const NetworkId id : nodes_.ids())
-    for (size_t i = 0; i < branches_[id].size(); ++i) {
+    for (size_t i = 0; i < edges_[id].size(); ++i) {
       const auto place = place_at.find(nodes_[id]->next_edge(i));
-      branches_[id][i].place = place == place_at.end() ? PlaceId() : place->second;
+      edges_[id][i].place = place == place_at.end() ? PlaceId() : place->second;
     }
 }
 
@@ -98,11 +98,11 @@ Stretch stretch_of(PlaceId place, const BackwardNetwork& network, const std::vec
   };
   reach(network.begin_of(place));
   for (size_t n = 0; n < stretch.nodes.size(); ++n)
-    for (const Branch& branch : network.branches(stretch.nodes[n])) {
-      if (branch.place.is_valid() && ends[branch.place.index()])
-        stretch.behind[branch.place.index()] = true;
+    for (const NetworkEdge& edge : network.edges(stretch.nodes[n])) {
+      if (edge.place.is_valid() && ends[edge.place.index()])
+        stretch.behind[edge.place.index()] = true;
       else
-        reach(branch.to);
+        reach(edge.to);
     }
   return stretch;
 }

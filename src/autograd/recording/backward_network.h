@@ -13,11 +13,11 @@
 
 namespace oxy::autograd {
 
-struct Branch;
+struct NetworkEdge;
 using NetworkId = Id<torch::autograd::Node>;
 using PlaceId = Id<torch::autograd::Edge>;  // where a gradient comes in
 
-struct Branch {
+struct NetworkEdge {
   NetworkId to;  // none: the edge leads nowhere
   uint32_t input;
   PlaceId place;  // none: no gradient comes in here
@@ -36,7 +36,7 @@ class BackwardNetwork {
   NetworkId begin_of(PlaceId place) const { return place_[place]; }
   IdRange<NetworkId> ids() const { return nodes_.ids(); }
   torch::autograd::Node& node(NetworkId id) const { return *nodes_[id]; }
-  const std::vector<Branch>& branches(NetworkId id) const { return branches_[id]; }
+  const std::vector<NetworkEdge>& edges(NetworkId id) const { return edges_[id]; }
   // None where no gradient of a place flows.
   NetworkId id_of(torch::autograd::Node* node) const;
   // Whether the node keeps tensors, which a backward pass frees: to go through it again is an error then.
@@ -45,7 +45,7 @@ class BackwardNetwork {
 
  private:
   IdVector<NetworkId, torch::autograd::Node*> nodes_;
-  IdVector<NetworkId, std::vector<Branch>> branches_;
+  IdVector<NetworkId, std::vector<NetworkEdge>> edges_;
   IdVector<NetworkId, std::optional<bool>> saves_;
   std::unordered_map<torch::autograd::Node*, NetworkId> id_of_;
   IdVector<PlaceId, NetworkId> place_;

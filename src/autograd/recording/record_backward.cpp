@@ -238,14 +238,14 @@ std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, co
   BackwardNetwork network(roots);
   network.set_places(edges);
   const std::vector<bool> goes_on(edges.size(), false);
-  const auto is_place = [](const Branch& branch) { return branch.place.is_valid(); };
+  const auto is_place = [](const NetworkEdge& edge) { return edge.place.is_valid(); };
   std::vector<bool> lies_behind(edges.size());
   for (const NetworkId id : network.ids())
-    for (const Branch& branch : network.branches(id))
-      if (is_place(branch)) lies_behind[branch.place.index()] = true;
+    for (const NetworkEdge& edge : network.edges(id))
+      if (is_place(edge)) lies_behind[edge.place.index()] = true;
   for (size_t v = 0; v < others.size(); ++v) {
     const auto leads_to_a_place = [&](NetworkId id) {
-      return std::ranges::any_of(network.branches(id), is_place);
+      return std::ranges::any_of(network.edges(id), is_place);
     };
     const auto place = static_cast<size_t>(std::ranges::find(edges, edges[v]) - edges.begin());
     if (lies_behind[place] ||

@@ -112,8 +112,8 @@ std::vector<bool> entangled(const std::vector<int32_t>& part, const std::vector<
 using ResultsByNode = IdVector<NetworkId, NumberSet>;
 
 // Whether an edge leads out of what the results reach, or to one of them.
-bool is_end(const Branch& branch, const ResultsByNode& reached_by) {
-  return !branch.to.is_valid() || branch.place.is_valid() || reached_by[branch.to].empty();
+bool is_end(const NetworkEdge& edge, const ResultsByNode& reached_by) {
+  return !edge.to.is_valid() || edge.place.is_valid() || reached_by[edge.to].empty();
 }
 
 // Whether a node that is reached, or one behind it, saves tensors.
@@ -129,12 +129,12 @@ IdVector<NetworkId, bool> leads_to_saved(const ResultsByNode& reached_by, Backwa
       continue;
     }
     bool leads_there = network.saves_tensors(id), is_ready = true;
-    for (const Branch& branch : network.branches(id)) {
-      if (is_end(branch, reached_by)) continue;
-      if (is_known[branch.to]) {
-        leads_there = leads_there || leads[branch.to];
+    for (const NetworkEdge& edge : network.edges(id)) {
+      if (is_end(edge, reached_by)) continue;
+      if (is_known[edge.to]) {
+        leads_there = leads_there || leads[edge.to];
       } else {
-        stack.push_back(branch.to);
+        stack.push_back(edge.to);
         is_ready = false;
       }
     }
@@ -158,12 +158,11 @@ edge_list joins_between(const std::vector<bool>& chosen, const std::vector<Stret
   edge_list joins;
   for (const NetworkId id : network.ids()) {
     if (reached_by[id].empty()) continue;
-    for (const Branch& branch : network.branches(id)) {
-      if (is_end(branch, reached_by) || !leads[branch.to] || reached_by[branch.to] == reached_by[id])
-        continue;
-      Node& next = network.node(branch.to);
-      if (has_hooks(next) || next.input_metadata(branch.input).was_default_constructed()) return {};
-      Edge join(next.getptr(), branch.input);
+    for (const NetworkEdge& edge : network.edges(id)) {
+      if (is_end(edge, reached_by) || !leads[edge.to] || reached_by[edge.to] == reached_by[id]) continue;
+      Node& next = network.node(edge.to);
+      if (has_hooks(next) || next.input_metadata(edge.input).was_default_constructed()) return {};
+      Edge join(next.getptr(), edge.input);
       if (std::ranges::find(joins, join) == joins.end()) joins.push_back(std::move(join));
     }
   }

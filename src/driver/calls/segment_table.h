@@ -32,7 +32,7 @@ struct CodeData {
   std::shared_ptr<Segments> segments = std::make_shared<Segments>();
   bool has_graph = false;       // some capture of it recorded an operator
   int calls_without_graph = 0;  // calls of compiled entries while it had no graph
-  int segments_of_call = 0;     // since a call of it began
+  int segments_of_call = 0;     // segments that have begun since the last call of it did
 };
 
 // By code object. The GIL is held for all functions. Dropping entries may run Python code, which may call

@@ -29,7 +29,8 @@ using cpy::Ref;
 // After so many calls of compiled segments without a tensor operator, a function is left to CPython. Checking
 // guards costs more than it gains there.
 constexpr int kMostCallsWithoutGraph = 64;
-// After so many segments of one call without one, as in a long loop, so is the rest of that call.
+// If one call of such a function has so many segments, as in a long loop, the rest of that call is left to
+// CPython.
 constexpr int kMostSegmentsWithoutGraph = 4096;
 
 // The folder of the standard library, with a slash at its end; empty if it has none.

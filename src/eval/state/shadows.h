@@ -20,11 +20,11 @@ struct Shadows {
     guards::SourceId source;
     cpy::Ref object;
   };
-  std::deque<Shadow> all;                                    // in the order of the first look or write
-  std::unordered_map<PyObject*, size_t> index;               // by the object
-  std::unordered_map<PyObject*, cpy::Ref> copies;            // fresh copy -> the external container
-  std::unordered_map<PyObject*, UnreadItem> unread_items;    // by the placeholder in a copy
-  size_t items_read = 0;                                     // of external containers, one by one
+  std::deque<Shadow> all;                                  // in the order of the first look or write
+  std::unordered_map<PyObject*, size_t> index;             // by the object
+  std::unordered_map<PyObject*, cpy::Ref> copies;          // fresh copy -> the external container
+  std::unordered_map<PyObject*, UnreadItem> unread_items;  // by the placeholder in a copy
+  size_t items_read = 0;                                   // of external containers: each of them is guarded
   std::unordered_map<PyObject*, cpy::Ref> immutable_copies;  // of external tuples and frozensets
   std::unordered_set<PyObject*> shown;                       // containers that plain() is working on
   // The `__dict__`s that the program has looked at, of fresh objects (borrowed, kept alive elsewhere).

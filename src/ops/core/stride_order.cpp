@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
+
+#include "ops/core/sizes_of_one.h"
 
 namespace oxy::ops {
 namespace {
@@ -233,33 +236,19 @@ class OrderBesideOnes {
 };
 
 // Decides which sizes are 1, as far as the order of the other dimensions may be another one then.
-void decide_ones(const ShapeContext& context, const Order& comparing, const std::vector<Expr>& sizes,
-                 const Strides& strides, const std::vector<size_t>& order) {
+void decide_ones_beside(const ShapeContext& context, const Order& comparing, const std::vector<Expr>& sizes,
+                        const Strides& strides, const std::vector<size_t>& order) {
   const SizeQuestions& questions = *context.questions();
   if (sizes.size() < 3 || !leaves_order_to_others(questions, sizes, strides.broadcast)) return;
   std::vector<Expr> may_be_one;
   for (const Expr& size : sizes)
     if (!size.is_constant() && std::ranges::find(may_be_one, size) == may_be_one.end())
       may_be_one.push_back(size);
-  constexpr size_t kMostSizes = 6;
-  may_be_one.resize(std::min(may_be_one.size(), kMostSizes));
   const Order quiet(context, strides.own, false);
-  // Each set of sizes that may be 1 together, smaller ones before those that they are in.
-  for (uint32_t set = 0; set < (1U << may_be_one.size()); ++set) {
-    std::vector<Expr> ones = {1};
-    for (size_t i = 0; i < may_be_one.size(); ++i)
-      if ((set >> i & 1U) != 0) ones.push_back(may_be_one[i]);
-    if (!OrderBesideOnes(comparing, quiet, sizes, strides, order, ones).may_differ()) continue;
-    const auto other = std::ranges::find_if(
-        ones, [&](const Expr& e) { return questions.at_hand(sym::equal(e, 1)) != true; });
-    if (other != ones.end()) {
-      questions.decide_layout(sym::equal(*other, 1));
-      continue;
-    }
-    for (const Expr& one : ones)
-      if (!is_one(one)) questions.decide_layout(sym::equal(one, 1));
-    questions.need_exact_ones();
-  }
+  for_each_set_of_ones(std::move(may_be_one), {Expr(1)}, [&](const std::vector<Expr>& ones) {
+    if (OrderBesideOnes(comparing, quiet, sizes, strides, order, ones).may_differ())
+      ops::decide_ones(questions, ones);
+  });
 }
 
 }  // namespace
@@ -272,7 +261,7 @@ std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
   order = sorted(comparing, sizes, strides, std::move(order));
   if (context.questions() != nullptr && !comparing.is_general())
-    decide_ones(context, comparing, sizes, {strides, own.empty() ? strides : own}, order);
+    decide_ones_beside(context, comparing, sizes, {strides, own.empty() ? strides : own}, order);
   return order;
 }
 

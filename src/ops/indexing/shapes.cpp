@@ -5,6 +5,7 @@
 
 #include "ops/core/element_wise.h"
 #include "ops/core/memory_format.h"
+#include "ops/core/sizes_of_one.h"
 #include "ops/views/view_strides.h"
 
 namespace oxy::ops::shapes {
@@ -157,28 +158,15 @@ void decide_ones_of_source(const ShapeContext& context, const TensorMeta& self, 
   for (const Expr& size : self.sizes)
     if (size.kind() == sym::Kind::Variable && std::ranges::find(may_be_one, size) == may_be_one.end())
       may_be_one.push_back(size);
-  constexpr size_t kMostSizes = 6;
-  may_be_one.resize(std::min(may_be_one.size(), kMostSizes));
-  for (uint32_t set = 1; set < (1U << may_be_one.size()); ++set) {
-    std::vector<Expr> ones;
-    for (size_t i = 0; i < may_be_one.size(); ++i)
-      if ((set >> i & 1U) != 0) ones.push_back(may_be_one[i]);
+  for_each_set_of_ones(std::move(may_be_one), {}, [&](const std::vector<Expr>& ones) {
     const TensorMeta meta = with_ones(self, ones);
-    if (!is_contiguous(meta)) continue;
+    if (!is_contiguous(meta)) return;
     const std::vector<Expr> without_gaps = contiguous_strides(meta.sizes);
     bool may_differ = false;
     for (size_t d = 0; d < meta.sizes.size(); ++d)
       may_differ |= picked.ids[d] == graph::kNoValue && meta.strides[d] != without_gaps[d];
-    if (!may_differ) continue;
-    const auto other = std::ranges::find_if(
-        ones, [&](const Expr& e) { return context.questions()->at_hand(sym::equal(e, 1)) != true; });
-    if (other != ones.end()) {
-      context.questions()->decide_layout(sym::equal(*other, 1));
-      continue;
-    }
-    for (const Expr& one : ones) context.questions()->decide_layout(sym::equal(one, 1));
-    context.questions()->need_exact_ones();
-  }
+    if (may_differ) decide_ones(*context.questions(), ones);
+  });
 }
 
 }  // namespace

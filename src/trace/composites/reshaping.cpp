@@ -44,9 +44,10 @@ bool depend_on_data(const sym::ShapeEnvironment& environment, const std::vector<
                              [&](const Expr& number) { return environment.depends_on_graph(number); });
 }
 
-// Whether a run of new dimensions has as many elements as the old ones that it would cover. What only data
-// tell follows from the dimensions around both, as all old ones together have as many elements as all new
-// ones. Where these depend on data as well, the run supposes that it has not, unless it is known to have.
+// Whether some new dimensions have as many elements as the old ones that they would cover. Where only data
+// tell, the answer is that of the dimensions around both, because all old dimensions together have as many
+// elements as all new ones. If only data tell that as well, the answer is no, and the graph checks it when it
+// runs; but yes if no is known to be wrong.
 bool covers(torch_api::Symbols& symbols, const sym::Condition& is_as_long,
             const sym::Condition& is_as_long_around) {
   sym::ShapeEnvironment& environment = symbols.environment;
