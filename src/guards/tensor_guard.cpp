@@ -115,6 +115,24 @@ bool TensorGuard::differs_in_layout_alone(const at::Tensor& tensor) const {
   return has_kind(tensor) && tensor.dim() == static_cast<int64_t>(sizes.size());
 }
 
+namespace {
+
+std::string_view history_text(History history) {
+  switch (history) {
+    case History::None:
+      return "none (a leaf)";
+    case History::Unrecorded:
+      return "none yet (a view made before its tensor required grad)";
+    case History::Known:
+      return "known";
+    case History::Unclear:
+      return "unclear";
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string TensorGuard::difference(const at::Tensor& tensor) const {
   if (tensor.scalar_type() != dtype)
     return fmt::format("dtype: was {}, is {}", c10::toString(dtype), c10::toString(tensor.scalar_type()));
@@ -132,8 +150,7 @@ std::string TensorGuard::difference(const at::Tensor& tensor) const {
   if (tensor.requires_grad() != requires_grad)
     return fmt::format("requires_grad: was {}, is {}", requires_grad, tensor.requires_grad());
   if (const History now = history_of(tensor); now != history)
-    return fmt::format("leaf of autograd's graph: was {}, is {}", history == History::None,
-                       now == History::None);
+    return fmt::format("history in autograd: was {}, is {}", history_text(history), history_text(now));
   if (runtime::loses_history_when_written(tensor) != loses_history_when_written)
     return fmt::format("view of a tensor that does not require grad: was {}, is {}",
                        loses_history_when_written, !loses_history_when_written);
@@ -148,6 +165,10 @@ History history_of(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
   if (meta == nullptr) return History::None;
   if (!meta->is_view_) return meta->grad_fn_ != nullptr ? History::Known : History::None;
+  const bool may_be_recorded = torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
+                               torch::autograd::CreationMeta::DEFAULT;
+  if (meta->grad_fn_ == nullptr && !meta->requires_grad_ && meta->requires_grad() && may_be_recorded)
+    return History::Unrecorded;
   try {
     // PyTorch makes the grad_fn of a view whose base was written to when it is asked for.
     if (tensor.grad_fn() != nullptr) return History::Known;

@@ -12,9 +12,15 @@
 
 namespace oxy::guards {
 
-// Whether a tensor has a history in autograd's graph. Unclear: it is a view, made under no_grad, of a tensor
-// that requires grad. No gradient comes to it, and it may not be used once that tensor was written to.
-enum class History : uint8_t { None, Known, Unclear };
+// Whether a tensor has a history in autograd's graph.
+enum class History : uint8_t {
+  None,
+  Unrecorded,  // a view made before its tensor required grad: a leaf until its history is asked for
+  Known,
+  Unclear,  // a view, made under no_grad, of a tensor that requires grad. No gradient comes to it, and it may
+            // not be used once that tensor was written to.
+};
+// It does not ask for the history of an unrecorded view.
 History history_of(const at::Tensor& tensor);
 
 // A size or stride that may be any number.

@@ -30,6 +30,8 @@ enum class ViewState : uint8_t {
   Restricted,  // a write to it is an error: one of several that one operator made, or a view made without
                // grad
   Stale,       // likewise, and its memory was written to since: any use of its history is an error
+  Unrecorded,  // made before the tensor of which it is a view required grad, and nothing has asked for its
+               // history since: it counts as a leaf, so a write to it is an error
 };
 
 // Where a gradient comes into the backward pass: at a result, or at a join (separate_backward.h).

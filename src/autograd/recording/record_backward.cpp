@@ -18,6 +18,7 @@
 #include "autograd/recording/kept_by_parts.h"
 #include "autograd/recording/separate_backward.h"
 #include "autograd/recording/view_creation.h"
+#include "autograd/recording/view_states.h"
 #include "base/error.h"
 #include "ops/core/registry.h"
 #include "runtime/device/autocast.h"
@@ -44,11 +45,9 @@ bool is_no_grad_view(const at::Tensor& tensor) {
   return creation_of(tensor) == CreationMeta::NO_GRAD_MODE;
 }
 
-// `tensor` requires grad.
-ViewState view_state(const at::Tensor& tensor) {
-  if (creation_of(tensor) == CreationMeta::DEFAULT) return ViewState::Free;
-  const auto known = torch::autograd::impl::get_view_autograd_meta(tensor)->get_attr_version();
-  return known == static_cast<uint32_t>(tensor._version()) ? ViewState::Restricted : ViewState::Stale;
+// Those whose history nothing can come through.
+bool has_no_history(ViewState state) {
+  return state == ViewState::Stale || state == ViewState::Unrecorded;
 }
 
 // The view operators that lead from `base` to `view`; empty if others do.
@@ -124,7 +123,8 @@ std::vector<SpentSource> inputs_behind(const Session& session, const at::Tensor&
 }
 
 // Views of inputs and of other results are made anew, without what lies between.
-void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::autograd::edge_list& results,
+void check_views_are_plain(const std::vector<at::Tensor>& outputs, const ViewStates& states,
+                           const torch::autograd::edge_list& results,
                            const torch::autograd::edge_list& leaves) {
   const auto is_end = [&](const Edge& edge) {
     return std::ranges::find(results, edge) != results.end() ||
@@ -132,7 +132,7 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const torch::
   };
   std::unordered_set<torch::autograd::Node*> seen;
   for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad() || !output.is_view() || view_state(output) == ViewState::Stale) continue;
+    if (!output.requires_grad() || !output.is_view() || has_no_history(states.of(output))) continue;
     std::vector<Edge> stack = {torch::autograd::impl::gradient_edge(output)};
     while (!stack.empty()) {
       const Edge edge = std::move(stack.back());
@@ -170,7 +170,7 @@ struct Carriers {
   std::unordered_map<c10::TensorImpl*, std::string> spent;  // what eager says
 };
 
-Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
+Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs, const ViewStates& states) {
   std::unordered_set<c10::TensorImpl*> inputs;
   for (const at::Tensor& input : session.inputs) inputs.insert(input.unsafeGetTensorImpl());
   // Several views of one tensor are given back as views of that tensor, whether the caller sees it or not.
@@ -187,7 +187,7 @@ Carriers carriers_of(Session& session, const std::vector<at::Tensor>& outputs) {
     if (inputs.contains(base.unsafeGetTensorImpl())) continue;
     if (base.is_leaf())
       throw Unsupported("a tensor is made with requires_grad=True, and it or a view of it is a result");
-    bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || view_state(output) != ViewState::Free;
+    bool is_shared = views_of[base.unsafeGetTensorImpl()] > 1 || states.of(output) != ViewState::Free;
     const auto spent_history_of = [&](const at::Tensor& carrier) {
       return session.ran_backward ? spent_history(session, carrier) : "";
     };
@@ -223,12 +223,13 @@ bool leads_to(const Edge& root, const Edge& target) {
 }
 
 // Views that are results, with a gradient from other results or for other such views.
-std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, const Carriers& carriers) {
+std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, const ViewStates& states,
+                                      const Carriers& carriers) {
   std::vector<at::Tensor> views, others;
   for (const at::Tensor& output : outputs) {
     const auto is_output = [&](const at::Tensor& known) { return known.is_same(output); };
     if (output.requires_grad() && output.is_view() && !is_no_grad_view(output) &&
-        view_state(output) != ViewState::Stale && !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
+        !has_no_history(states.of(output)) && !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
         std::ranges::none_of(carriers.own, is_output) && std::ranges::none_of(others, is_output))
       others.push_back(output);
   }
@@ -277,10 +278,11 @@ void check_results_come_from_leaves(const SeparateBackward& separate, size_t res
 }
 
 // What it takes to make the output anew as a view, if it is one with a history.
-void note_view(Session& session, const at::Tensor& tensor, ForwardOutput& output, Joint& joint) {
+void note_view(Session& session, const at::Tensor& tensor, ViewState state, ForwardOutput& output,
+               Joint& joint) {
   output.value = session.value_of(tensor);
   std::vector<ViewStep>& steps = output.view_steps;
-  if (tensor.requires_grad()) output.view_state = view_state(tensor);
+  output.view_state = state;
   if (!tensor.requires_grad() || !tensor.is_view()) return;
   const graph::Graph& graph = session.recording.graph;
   steps = steps_between(graph, session.value_of(differentiable_base(tensor)), session.value_of(tensor));
@@ -294,8 +296,8 @@ void note_view(Session& session, const at::Tensor& tensor, ForwardOutput& output
 }
 
 // Makes the carriers of tangents, then the other results, the outputs of the graph, each once.
-void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const Carriers& carriers,
-                 Joint& joint) {
+void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const ViewStates& states,
+                 const Carriers& carriers, Joint& joint) {
   const graph::Graph& graph = session.recording.graph;
   std::unordered_map<c10::TensorImpl*, int32_t> index_of;
   std::vector<at::Tensor> added;
@@ -305,7 +307,7 @@ void add_outputs(Session& session, const std::vector<at::Tensor>& outputs, const
     session.add_output(tensor);
     ForwardOutput& output = joint.outputs.emplace_back();
     output.requires_grad = tensor.requires_grad();
-    note_view(session, tensor, output, joint);
+    note_view(session, tensor, states.of(tensor), output, joint);
     const auto spent = carriers.spent.find(tensor.unsafeGetTensorImpl());
     if (spent != carriers.spent.end()) {
       output.spent = spent->second;
@@ -446,13 +448,14 @@ namespace {
 
 Joint record_backward(Session& session, const std::vector<at::Tensor>& outputs) {
   Joint joint;
+  const ViewStates states(outputs);
   note_formulas(session);
-  Carriers carriers = carriers_of(session, outputs);
+  Carriers carriers = carriers_of(session, outputs, states);
   const torch::autograd::edge_list leaves = leaves_of(session);
   const torch::autograd::edge_list own = edges_of(carriers.own);
   check_nothing_else_is_noticed(own, leaves);
-  check_views_are_plain(outputs, own, leaves);
-  carriers.views = views_between(outputs, carriers);
+  check_views_are_plain(outputs, states, own, leaves);
+  carriers.views = views_between(outputs, states, carriers);
   SeparateBackward separate = separate_backward(edges_of(with_tangents(carriers)), leaves);
   if (!are_parts_of_their_own(carriers, separate)) {
     carriers.views.clear();
@@ -462,7 +465,7 @@ Joint record_backward(Session& session, const std::vector<at::Tensor>& outputs) 
   for (const SeparateBackward::Place& place : separate.places) joint.tangents.push_back(place.tangent);
   joint.joins = separate.joins.size();
   joint.made = separate.made;
-  add_outputs(session, outputs, carriers, joint);
+  add_outputs(session, outputs, states, carriers, joint);
   const std::vector<at::Tensor> tangents = add_tangents(session, separate.joins, joint);
   torch::autograd::edge_list roots = edges_of(with_tangents(carriers));
   roots.insert(roots.end(), separate.joins.begin(), separate.joins.end());

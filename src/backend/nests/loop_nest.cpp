@@ -188,6 +188,7 @@ double op_cost(Op op) {
 }
 
 double phase_nanoseconds(const LoopNest& nest, const Phase& phase) {
+  if (phase.condition.is_valid()) return 0;  // rare
   Expr lane;
   bool has_lane = true;
   if (nest.axis == VectorAxis::Outer)
@@ -295,6 +296,7 @@ void finish(LoopNest& nest) {
   merge_loops(nest.outer, all);
   for (Array& array : nest.arrays) array.is_read = array.is_written = false;
   for (Phase& phase : nest.phases) {
+    if (phase.condition.is_valid()) nest.arrays[phase.condition].is_read = true;
     for (const NestInst& inst : phase.insts)
       if (inst.op == Op::Load) nest.arrays[inst.buffer].is_read = true;
     for (const ElementStore& store : phase.stores) nest.arrays[store.array].is_written = true;

@@ -75,6 +75,7 @@ struct Phase {
   IdVector<IndexId, Expr> expressions;
   std::vector<ElementStore> stores;   // made at every iteration of loops and reduction, after the body
   std::vector<Reduction> reductions;  // all over `reduction`
+  ArrayId condition;                  // a Bool Register: the phase runs where it is true; none: always
 };
 
 enum class VectorAxis : uint8_t {

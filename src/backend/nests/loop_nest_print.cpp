@@ -66,7 +66,9 @@ std::string print(const LoopNest& nest) {
   for (const Phase& phase : nest.phases) {
     out += fmt::format("  for ({}", loops_text(phase.loops));
     if (!phase.reduction.empty()) out += fmt::format(" reduce {}", loops_text(phase.reduction));
-    out += ")\n";
+    out += ")";
+    if (phase.condition.is_valid()) out += fmt::format(" if {}", array_text(nest, phase.condition));
+    out += "\n";
     for (const InstId id : phase.insts.ids()) out += "    " + inst_text(nest, phase, id) + "\n";
     for (const ElementStore& store : phase.stores)
       out += fmt::format("    {}[{}] {} %{}\n", array_text(nest, store.array), store.offset.str(),

@@ -193,14 +193,19 @@ class NestBuilder {
     return {item.extents.begin() + static_cast<std::ptrdiff_t>(depth_), item.extents.end()};
   }
 
+  // The register of the item's condition.
+  ArrayId condition_of(const Item& item) const {
+    return item.condition.is_valid() ? written_.at(item.condition).reg : ArrayId();
+  }
+
   bool fits(const Draft& draft, const Item& item, const std::vector<Expr>& extents) const {
-    if (draft.extents != extents) return false;
+    if (draft.extents != extents || draft.phase.condition != condition_of(item)) return false;
     return !item.is_reduction() || !draft.loop_count || *draft.loop_count == item.loop_count - depth_;
   }
 
   size_t phase_for(const Item& item) {
     std::vector<Expr> extents = own_extents(item);
-    size_t first = 0;
+    size_t first = item.condition.is_valid() ? written_.at(item.condition).phase + 1 : 0;
     for (const Inst& inst : item.insts) {
       if (inst.op != Op::Load) continue;
       auto found = written_.find(inst.buffer);
@@ -214,6 +219,7 @@ class NestBuilder {
       if (fits(drafts_[p], item, extents)) return p;
     drafts_.push_back({});
     drafts_.back().extents = std::move(extents);
+    drafts_.back().phase.condition = condition_of(item);
     return drafts_.size() - 1;
   }
 
@@ -251,7 +257,7 @@ class NestBuilder {
     const ValueNumber value = number(drafts_[p], inst);
     for (size_t q = 0; q < p; ++q) {
       Draft& earlier = drafts_[q];
-      if (earlier.extents != drafts_[p].extents) continue;
+      if (earlier.extents != drafts_[p].extents || earlier.phase.condition.is_valid()) continue;
       auto found = std::ranges::find(earlier.values, value);
       if (found == earlier.values.end()) continue;
       const InstId producer(found - earlier.values.begin());
@@ -363,9 +369,12 @@ class NestBuilder {
       InstId value = renamed[store.value];
       Expr offset = rebound(store.offset);
       if (store.mode == loop::StoreMode::AtomicAdd) nest_.serial = true;  // no atomics are printed
-      Written w{p, offset, value, draft.values[value]};
+      const bool always = !item.condition.is_valid();
+      Written w{p, offset, always ? value : kNoInst, always ? draft.values[value] : ValueNumber()};
       if (draft.extents.empty() && store.mode == loop::StoreMode::Set) {
-        w.reg = new_register(dtype_of(store.buffer));
+        const auto before = written_.find(store.buffer);
+        w.reg =
+            always || before == written_.end() ? new_register(dtype_of(store.buffer)) : before->second.reg;
         draft.phase.stores.push_back({w.reg, 0, value, store.mode});
       }
       draft.phase.stores.push_back(
@@ -378,9 +387,11 @@ class NestBuilder {
 
   void decide_arrays() {
     IdVector<ArrayId, bool> is_read(nest_.arrays.size());
-    for (const Phase& phase : nest_.phases)
+    for (const Phase& phase : nest_.phases) {
+      if (phase.condition.is_valid()) is_read[phase.condition] = true;
       for (const NestInst& inst : phase.insts)
         if (inst.op == Op::Load) is_read[inst.buffer] = true;
+    }
     for (auto& [buffer, w] : written_) {
       const ArrayId id = arrays_.at(buffer);
       bool is_virtual = virtual_dtypes_.contains(buffer);

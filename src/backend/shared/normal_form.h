@@ -36,8 +36,11 @@ struct Item {
   loop::ReductionKind kind = loop::ReductionKind::None;
   DType accumulate = DType::Float32;
   InstId reduced;
-  std::optional<Expr> counted;         // Computation's
-  std::optional<StepId> added_up;      // the step that RowSums::add_up() made it of
+  std::optional<Expr> counted;     // Computation's
+  std::optional<StepId> added_up;  // the step that RowSums::add_up() made it of
+  // A Bool of a nest's own, one a row. The rows where it is false are skipped, and what the item stores stays
+  // as earlier items stored it.
+  BufferId condition;
   IdVector<InstId, loop::Inst> insts;  // Load: `index` names the offset in `expressions`
   IdVector<IndexId, Expr> expressions;
   std::vector<ItemStore> stores;

@@ -114,7 +114,8 @@ PyObject* Recorder::add_input(PyObject* real, Elements elements, const TensorMet
       session_->recording.graph.add_input(layout ? *layout : runtime::metadata_of(tensor));
   const at::Tensor trace = session_->make_tensor(value, tensor.is_inference());
   if (tensor.requires_grad()) {
-    if (tensor.grad_fn() == nullptr) {
+    // To ask a view for its history would record it, and make the view writable.
+    if (tensor.is_leaf()) {
       trace.set_requires_grad(true);
     } else {
       auto node = torch_api::make_node<torch::autograd::Error>("the graph of an input is not traced");

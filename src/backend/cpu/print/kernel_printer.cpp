@@ -342,7 +342,9 @@ class KernelPrinter {
       open_slice(nest_.outer);
     declare_registers(false);
     for (const Phase& phase : nest_.phases) {
-      out_.open("");
+      const bool is_optional = phase.condition.is_valid();
+      out_.open(is_optional ? fmt::format("if (__builtin_expect({}, 0))", scope_.array_names[phase.condition])
+                            : "");
       PhasePrinter(scope_, phase).print();
       out_.close();
     }

@@ -1,4 +1,7 @@
-"""Operators that return several views of one tensor: autograd refuses writes to these, and their use once their memory was written to."""
+"""Views of one tensor: autograd refuses writes to those that one operator made, and their use once their memory was written to.
+
+A view that was made before its tensor required grad counts as a leaf until its history is asked for.
+"""
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ MAKERS = {
     "pieces and views of them": lambda y: [view for piece in y.split(1) for view in (piece, piece.view(-1)[1:])],
     "one piece": lambda y: [y.unbind(0)[1]],
     "sections": lambda y: y.tensor_split(2),
+    "views of their own": lambda y: [y.view_as(y), y[1], y[1][2:]],
     "made without grad": lambda y: without_grad(y),
     "rows of what was made without grad": lambda y: rows_of_a_view_without_grad(y),
 }
@@ -51,6 +55,9 @@ EVENTS = {
     "a piece's data is written": lambda y, pieces: write(pieces[0].data),
     "a piece is multiplied by what requires grad": lambda y, pieces: pieces[0].mul_(torch.ones((), requires_grad=True)),
     "the whole is multiplied by what requires grad": lambda y, pieces: y.mul_(SCALE),
+    "a piece is written after that": lambda y, pieces: (y.mul_(SCALE), write(pieces[0])),
+    "the history of a piece is asked for after that": lambda y, pieces: (y.mul_(SCALE), pieces[0].grad_fn is None, write(pieces[0])),
+    "a piece is used after that": lambda y, pieces: (y.mul_(SCALE), pieces[0] * 2, write(pieces[0]), write(pieces[-1])),
 }
 
 
