@@ -227,7 +227,9 @@ Value BodyBuilder::bitcast(Value x, DType dtype) {
 
 Value BodyBuilder::unary(Op op, Value x) {
   DType dtype = op == Op::IsNan || op == Op::IsInf ? DType::Bool : x.dtype;
-  return append({.op = op, .dtype = dtype, .operands = {x.id, kNoInst, kNoInst}});
+  Inst inst{.op = op, .dtype = dtype, .operands = {x.id, kNoInst, kNoInst}};
+  if (op == Op::Tanh || op == Op::Erf) inst.rounded_to = rounded_to_;
+  return append(inst);
 }
 
 Value BodyBuilder::binary(Op op, Value a, Value b) {
@@ -329,6 +331,15 @@ Value BodyBuilder::at(graph::LocationId location, const std::function<Value()>& 
   const graph::LocationId before = std::exchange(location_, location);
   const Value value = body();
   location_ = before;
+  return value;
+}
+
+Value BodyBuilder::rounded_to(DType dtype, const std::function<Value()>& body) {
+  const bool is_half = dtype != compute_dtype(dtype);
+  const std::optional<DType> before =
+      std::exchange(rounded_to_, is_half ? std::optional(dtype) : std::nullopt);
+  const Value value = body();
+  rounded_to_ = before;
   return value;
 }
 

@@ -68,6 +68,8 @@ class BodyBuilder {
   Value element(const void* source, const Index& index, const std::function<Value()>& body);
   // body(), asked for by another line of the user's.
   Value at(graph::LocationId location, const std::function<Value()>& body);
+  // body(), an operator whose result eager rounds to `dtype` (Inst::rounded_to).
+  Value rounded_to(DType dtype, const std::function<Value()>& body);
   // Hands the body over without the instructions that nobody needs: neither the roots (which are renumbered),
   // nor the bound variables in `used`, nor a checked index. The builder is empty afterwards.
   Body take(const std::vector<InstId*>& roots, std::span<const Expr> used = {});
@@ -81,6 +83,7 @@ class BodyBuilder {
   Body body_;
   InstId mask_;
   graph::LocationId location_;
+  std::optional<DType> rounded_to_;
   int64_t bound_ = 0;
   std::unordered_multimap<size_t, InstId> known_insts_;
   std::unordered_multimap<size_t, IndexId> known_indices_;

@@ -184,12 +184,16 @@ struct InstOver {
   bool wraps = true;
   AskedAt asked_at;                          // of a BindIndex
   ReductionKind scan = ReductionKind::None;  // of a Scan
+  // Of Tanh and Erf, in Float32: the half precision type that eager rounds the result to, or that of the
+  // operator that is computed with it. A part of that rounding is nobody's loss.
+  std::optional<DType> rounded_to;
   friend bool operator==(const InstOver&, const InstOver&) = default;
 
   // The same instruction over other memory.
   template <class Other>
   InstOver<Other> over(Other other) const {
-    return {op, dtype, operands, other, index, constant, variable, checked, wraps, asked_at, scan};
+    return {op,       dtype,   operands, other,    index, constant,
+            variable, checked, wraps,    asked_at, scan,  rounded_to};
   }
 };
 using Inst = InstOver<BufferId>;

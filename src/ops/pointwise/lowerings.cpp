@@ -58,24 +58,24 @@ void elementwise(LoweringContext& context, const Node& node, std::span<const siz
     if (held == Held::Rounded && !input.is_realised()) how.held = input.dtype;
     if (input.dtype != type && !is_exact(context, node, i, place, exact)) how.rounded = type;
   }
-  context.set(node.outputs[0],
-              context.pointwise(
-                  std::move(inputs), out.sizes, out.dtype,
-                  [fn = std::move(fn), given = std::move(given), type](BodyBuilder& b, Values v) {
-                    std::vector<Value> converted;
-                    converted.reserve(given.size());
-                    size_t next = 0;
-                    for (const Given& how : given) {
-                      Value& value = converted.emplace_back();
-                      if (how.is_missing) continue;
-                      value = v[next++];
-                      if (how.held) value = b.round_to(value, *how.held);
-                      value = b.cast(value, compute_dtype(type));
-                      if (how.rounded) value = b.round_to(value, *how.rounded);
-                    }
-                    return fn(converted);
-                  },
-                  work));
+  context.set(node.outputs[0], context.pointwise(
+                                   std::move(inputs), out.sizes, out.dtype,
+                                   [fn = std::move(fn), given = std::move(given), type, result = out.dtype](
+                                       BodyBuilder& b, Values v) {
+                                     std::vector<Value> converted;
+                                     converted.reserve(given.size());
+                                     size_t next = 0;
+                                     for (const Given& how : given) {
+                                       Value& value = converted.emplace_back();
+                                       if (how.is_missing) continue;
+                                       value = v[next++];
+                                       if (how.held) value = b.round_to(value, *how.held);
+                                       value = b.cast(value, compute_dtype(type));
+                                       if (how.rounded) value = b.round_to(value, *how.rounded);
+                                     }
+                                     return b.rounded_to(result, [&] { return fn(converted); });
+                                   },
+                                   work));
 }
 
 void elementwise(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands,

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -20,30 +21,40 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// Of prod(). The gradient of an element is the product of the others. Where one element is zero, that is the
-// product of the rest for this element, and zero for the others; where several are, it is zero for all.
+// For each element the product of the others, where PyTorch multiplies them one by one: it divides the
+// product of all by the element only if no element of the tensor is zero.
+at::Tensor product_of_others(const at::Tensor& self, const at::Tensor& is_zero, const at::Tensor& zeros,
+                             std::optional<int64_t> dim) {
+  const auto total = [&](const at::Tensor& of) { return dim ? of.sum(*dim, /*keepdim=*/true) : of.sum(); };
+  const auto product = [&](const at::Tensor& of) {
+    return dim ? of.prod(*dim, /*keepdim=*/true) : of.prod();
+  };
+  const at::Tensor is_nan = self.isnan(), is_infinite = self.isinf();
+  const at::Tensor numbers = self.masked_fill(is_zero.logical_or(is_nan), 1);
+  const at::Tensor finite = product(numbers.masked_fill(is_infinite, 1)), all = product(numbers);
+  const at::Tensor other_zero = zeros.gt(is_zero), other_nan = total(is_nan).gt(is_nan),
+                   other_infinite = total(is_infinite).gt(is_infinite);
+  const at::Tensor of_infinite = at::where(other_infinite, all * self, finite);
+  const at::Tensor of_number = at::where(is_infinite, of_infinite, all / self);
+  const at::Tensor others = at::where(other_zero, 0, at::where(is_zero.logical_or(is_nan), all, of_number));
+  return others.masked_fill(other_nan.logical_or(other_zero.logical_and(other_infinite)),
+                            std::numeric_limits<double>::quiet_NaN());
+}
+
+// Of prod(). The gradient of an element is the product of the others.
 at::Tensor gradient_of_product(at::Tensor gradient, const at::Tensor& self, at::Tensor result,
                                std::optional<int64_t> dim, bool keepdim) {
   if (self.dim() == 0) return gradient;
-  const at::Tensor is_zero = self.eq(0);
-  const at::Tensor rest = self.masked_fill(is_zero, 1);
-  at::Tensor zeros, product;
-  if (dim) {
-    if (!keepdim) {
-      gradient = gradient.unsqueeze(*dim);
-      result = result.unsqueeze(*dim);
-    }
-    zeros = is_zero.sum(*dim, /*keepdim=*/true);
-    product = rest.prod(*dim, /*keepdim=*/true);
-    // If there are zeros, PyTorch computes all products anew, also those of rows without one. The result may
-    // have been written to, behind autograd's back.
-    result = at::where(is_zero.any(), product, result);
-  } else {
-    zeros = is_zero.sum();
-    product = rest.prod();
+  if (dim && !keepdim) {
+    gradient = gradient.unsqueeze(*dim);
+    result = result.unsqueeze(*dim);
   }
-  const at::Tensor of_zero = at::where(is_zero.logical_and(zeros.eq(1)), product, 0);
-  const at::Tensor of_self = gradient * at::where(zeros.eq(0), result / self, of_zero);
+  const at::Tensor is_zero = self.eq(0);
+  const at::Tensor zeros = dim ? is_zero.sum(*dim, /*keepdim=*/true) : is_zero.sum();
+  // The result may have been written to, behind autograd's back: it is not read where there are zeros.
+  const at::Tensor no_zero = dim ? is_zero.any().logical_not() : zeros.eq(0);
+  const at::Tensor of_self =
+      gradient * at::where(no_zero, result / self, product_of_others(self, is_zero, zeros, dim));
   // Of all elements, PyTorch does not read a gradient that nothing comes of.
   return dim ? of_self : at::where(zeros.le(1), of_self, 0);
 }
@@ -62,8 +73,9 @@ at::Tensor gradient_of_cumulative_product(const at::Tensor& gradient, const at::
   const at::Tensor is_before = zeros.eq(0), is_behind = zeros.eq(1);
   const at::Tensor is_first = is_zero.logical_and(is_behind);
   const at::Tensor before = sums_from_here(at::where(is_before, gradient * result, 0), dim) / self;
-  const at::Tensor without_zero = self.masked_fill(is_first, 1).cumprod(dim);
-  const at::Tensor behind = sums_from_here(at::where(is_behind, gradient * without_zero, 0), dim);
+  const at::Tensor from_zero = at::where(is_behind.logical_and(is_first.logical_not()), self, 1).cumprod(dim);
+  const at::Tensor behind = (at::where(is_behind, gradient, 0) * from_zero).sum(dim, /*keepdim=*/true) *
+                            at::where(is_before, self, 1).prod(dim, /*keepdim=*/true);
   return at::where(is_before, before, at::where(is_first, behind, 0));
 }
 

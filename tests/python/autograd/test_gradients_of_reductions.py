@@ -42,6 +42,18 @@ def test_rows_with_zeros_and_without(name, dynamic):
     assert not oxyfuel.metrics()["calls_eager"] and not oxyfuel.metrics()["breaks"]
 
 
+@pytest.mark.parametrize("name", ["all", "rows", "columns", "of a transposed one", "cumprod of rows", "cumprod of columns"])
+def test_zeros_beside_nan_and_infinity(name):
+    """Among 200 small tensors are all sets of up to three of them in a row, and rows beside such a row."""
+    function = FUNCTIONS[name]
+    compiled = oxyfuel.compile(function, fullgraph=True)
+    random = torch.Generator().manual_seed(5)
+    numbers = torch.tensor([0, 0, torch.nan, torch.inf, -torch.inf, 2, -3, 0.5, 1, 1.5], dtype=torch.float64)
+    for call in range(200):
+        x = numbers[torch.randint(call % 3, 10, (3, 4), generator=random)]
+        torch.testing.assert_close(gradient(compiled, x), gradient(function, x), equal_nan=True)
+
+
 @pytest.mark.parametrize("name", ["all", "cumprod of rows"])
 @pytest.mark.parametrize("size", [(0,), (1,), (), (2, 0), (1, 5)])
 def test_small_sizes(name, size):

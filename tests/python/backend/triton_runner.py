@@ -20,7 +20,7 @@ FUNCTIONS = {
     "expm1": torch.expm1, "log10": torch.log10, "log1p": torch.log1p, "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
     "asin": torch.asin, "acos": torch.acos, "atan": torch.atan, "sinh": torch.sinh, "cosh": torch.cosh, "tanh": torch.tanh,
     "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh, "erfc": torch.erfc, "rint": torch.round,
-    "pow": torch.pow, "atan2": torch.atan2, "fmod": torch.fmod,
+    "pow": torch.pow, "atan2": torch.atan2, "fmod": torch.fmod, "copysign": torch.copysign, "fast_dividef": torch.div,
 }
 
 
@@ -28,9 +28,10 @@ def interpreted(function):
     """A function of NVIDIA's library as torch has it: the interpreter knows none of them."""
 
     def call(*arguments):
-        data = torch.broadcast_tensors(*(torch.from_numpy(np.asarray(a.handle.data)) for a in arguments))
-        result = np.ascontiguousarray(function(*data).numpy())
-        first = max(arguments, key=lambda a: np.asarray(a.handle.data).size)
+        tensors = [a for a in arguments if isinstance(a, tl.core.tensor)]
+        first = max(tensors, key=lambda a: np.asarray(a.handle.data).size)
+        arrays = [a.handle.data if isinstance(a, tl.core.tensor) else np.array(a, first.handle.data.dtype) for a in arguments]
+        result = np.ascontiguousarray(function(*torch.broadcast_tensors(*map(torch.from_numpy, arrays))).numpy())
         return tl.core.tensor(interpreter.TensorHandle(result, first.handle.dtype), first.type)
 
     return call

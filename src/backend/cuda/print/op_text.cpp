@@ -173,7 +173,17 @@ std::string floating_text(const NestInst& inst, std::span<const Value> operands,
     case Op::Sign:
       return fmt::format("({0} > 0).to({1}) - ({0} < 0).to({1})", text(0), triton_type(dtype));
     case Op::Sigmoid:
+      if (dtype == DType::Float32 && !context.is_precise)
+        return fmt::format("1.0 / (1.0 + tl.exp2({} * -1.442695))", text(0));
       return divided(one(dtype), fmt::format("(1.0 + tl.exp(-{}))", text(0)), dtype, context);
+    case Op::Tanh:
+      if (!inst.rounded_to) break;
+      context.needs.libdevice = true;
+      return helper("tanh_for_half", operands);
+    case Op::Erf:
+      if (!inst.rounded_to) break;
+      context.needs.libdevice = true;
+      return helper("erf_for_half", operands);
     case Op::Trunc:
       return helper("truncated", operands);
     case Op::TruncDiv:

@@ -1,0 +1,49 @@
+"""Functions that kernels compute to half precision's needs alone: all numbers of both types, in programs and alone."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+FUNCTIONS = {
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "gelu": F.gelu,
+    "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "log of sigmoid": lambda x: torch.sigmoid(x).log(),
+}
+
+
+def relative(results, exact, counts):
+    return ((results.double() - exact).abs() / exact.abs())[counts]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_numbers(name, dtype):
+    function = FUNCTIONS[name]
+    numbers = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(dtype).cuda()
+    ours, eagers, exact = oxyfuel.compile(function)(numbers), function(numbers), function(numbers.double())
+    assert torch.equal(ours.isnan(), eagers.isnan())
+    counts = exact.isfinite() & eagers.isfinite() & (exact.abs() > torch.finfo(dtype).tiny)
+    error, eager = relative(ours, exact, counts), relative(eagers, exact, counts)
+    assert (error <= 1.1 * eager.clamp(min=torch.finfo(dtype).eps / 2)).all(), error.max()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gradients_of_gelu(dtype, approximate):
+    def gradient(function, x):
+        x = x.detach().requires_grad_()
+        function(x, approximate=approximate).sum().backward()
+        return x.grad
+
+    numbers = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(dtype).cuda()
+    numbers = numbers[numbers.isfinite() & (numbers.abs() < 100)]
+    ours, eagers, exact = gradient(oxyfuel.compile(F.gelu), numbers), gradient(F.gelu, numbers), gradient(F.gelu, numbers.double())
+    counts = exact.abs() > torch.finfo(dtype).tiny
+    error, eager = relative(ours, exact, counts), relative(eagers, exact, counts)
+    assert error.square().mean() <= 1.1 * eager.square().mean() and error.max() <= 2 * eager.max()
