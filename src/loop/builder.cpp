@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "loop/number.h"
 #include "loop/variables.h"
 
 namespace oxy::loop {
@@ -53,6 +54,7 @@ constexpr auto kOps = std::to_array<OpInfo>({
     {Op::Acosh, "acosh", 1},
     {Op::Atanh, "atanh", 1},
     {Op::Sigmoid, "sigmoid", 1},
+    {Op::NormalCdf, "normal_cdf", 1},
     {Op::Erf, "erf", 1},
     {Op::Erfc, "erfc", 1},
     {Op::Floor, "floor", 1},
@@ -226,9 +228,12 @@ Value BodyBuilder::bitcast(Value x, DType dtype) {
 }
 
 Value BodyBuilder::unary(Op op, Value x) {
+  if (const Inst& source = inst(x); source.op == Op::Constant && op == Op::Neg)
+    if (const double* number = std::get_if<double>(&source.constant.value))
+      return constant(-*number, x.dtype);
   DType dtype = op == Op::IsNan || op == Op::IsInf ? DType::Bool : x.dtype;
   Inst inst{.op = op, .dtype = dtype, .operands = {x.id, kNoInst, kNoInst}};
-  if (op == Op::Tanh || op == Op::Erf) inst.rounded_to = rounded_to_;
+  if (op == Op::Tanh || op == Op::NormalCdf || op == Op::Erf) inst.rounded_to = rounded_to_;
   return append(inst);
 }
 
@@ -268,6 +273,9 @@ Value BodyBuilder::philox(Value seed, Value counter, Value position) {
 
 Value BodyBuilder::round_to(Value x, DType dtype) {
   if (compute_dtype(dtype) == dtype) return x;
+  if (const Inst& source = inst(x); source.op == Op::Constant)
+    if (const double* number = std::get_if<double>(&source.constant.value))
+      return constant(rounded({.f = *number}, dtype).f, x.dtype);
   return cast(cast(x, dtype), x.dtype);
 }
 

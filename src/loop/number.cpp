@@ -159,6 +159,8 @@ double unary(Op op, double x) {
       return std::atanh(x);
     case Op::Sigmoid:
       return 1 / (1 + std::exp(-x));
+    case Op::NormalCdf:
+      return 0.5 * std::erfc(-x * 0.70710678118654752440);
     case Op::Erf:
       return std::erf(x);
     case Op::Erfc:

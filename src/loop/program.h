@@ -83,6 +83,7 @@ enum class Op : uint8_t {
   Acosh,
   Atanh,
   Sigmoid,
+  NormalCdf,  // the share of a standard normal distribution below the operand
   Erf,
   Erfc,
   Floor,
@@ -184,8 +185,8 @@ struct InstOver {
   bool wraps = true;
   AskedAt asked_at;                          // of a BindIndex
   ReductionKind scan = ReductionKind::None;  // of a Scan
-  // Of Tanh and Erf, in Float32: the half precision type that eager rounds the result to, or that of the
-  // operator that is computed with it. A part of that rounding is nobody's loss.
+  // Of Tanh, NormalCdf and Erf, in Float32: the half precision type that eager rounds the result to, or that
+  // of the operator that is computed with it. A part of that rounding is nobody's loss.
   std::optional<DType> rounded_to;
   friend bool operator==(const InstOver&, const InstOver&) = default;
 

@@ -152,14 +152,19 @@ IdVector<graph::NodeId, NumberSet> tangents_of_nodes(const graph::Graph& graph, 
 
 }  // namespace
 
-void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
+void note_what_autograd_keeps(const trace::Recording& recording, Joint& joint) {
+  const graph::Graph& graph = recording.graph;
   const auto root = graph::storage_roots(graph);
+  const auto version_root = graph::storage_roots(graph, [&](graph::NodeId n) {
+    return n < recording.histories.next_id() && recording.histories[n].is_unsafe_view;
+  });
   const auto tangents = tangents_of_nodes(graph, joint);
-  IdVector<ValueId, bool> is_read(graph.values.size());
+  IdVector<ValueId, bool> is_read(graph.values.size()), is_checked(graph.values.size());
   IdVector<ValueId, NumberSet> readers(graph.values.size());
   for (const graph::NodeId n : graph.nodes.ids_from(joint.first_backward))
     graph::for_each_input(graph.nodes[n], [&](ValueId id) {
       is_read[root[id]] = true;
+      is_checked[version_root[id]] = true;
       readers[root[id]].add(tangents[n]);
     });
   joint.kept.assign(joint.tangents.size(),
@@ -170,8 +175,13 @@ void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint) {
   };
   for (size_t i = 0; i < joint.forward_inputs; ++i)
     joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
-  for (size_t i = 0; i < joint.outputs.size(); ++i)
-    joint.outputs[i].is_kept = note(graph.outputs[i].value, i, &Kept::outputs);
+  for (size_t i = 0; i < joint.outputs.size(); ++i) {
+    const ValueId id = graph.outputs[i].value;
+    // What is read through unsafe views alone is not checked for writes, so it has to be kept apart from
+    // them.
+    if (is_read[root[id]] && !is_checked[version_root[id]]) continue;
+    joint.outputs[i].is_kept = note(id, i, &Kept::outputs);
+  }
 }
 
 std::vector<std::vector<bool>> readers_of_saved(const passes::BackwardPart& part) {

@@ -15,7 +15,7 @@
 namespace oxy::autograd {
 
 // Fills in Joint::kept, Joint::keeps_input and ForwardOutput::is_kept.
-void note_what_autograd_keeps(const graph::Graph& graph, Joint& joint);
+void note_what_autograd_keeps(const trace::Recording& recording, Joint& joint);
 
 // By saved tensor of the part, then by its tangents: whether the gradients that come from this tangent are
 // computed with the saved tensor.

@@ -472,7 +472,7 @@ Joint record_backward(Session& session, const std::vector<at::Tensor>& outputs) 
   joint.why_not_again = why_not_again(own);
   const Gradients gradients = run_backward(roots, tangents, leaves, separate);
   add_gradients(session, gradients, separate, joint);
-  note_what_autograd_keeps(session.recording.graph, joint);
+  note_what_autograd_keeps(session.recording, joint);
   return joint;
 }
 

@@ -151,6 +151,7 @@ double op_cost(Op op) {
     case Op::Log:
     case Op::Log2:
     case Op::Sigmoid:
+    case Op::NormalCdf:
     case Op::Erf:
     case Op::Tanh:
     case Op::Expm1:

@@ -120,8 +120,18 @@ void require_held(const Node& node, size_t i, DType type) {
     not_lowered(node, "a number that the type may not hold");
 }
 
-Value scaled(Value x, Value alpha) {
-  return x * alpha;
+// a + b * c, and a - b * c. As in eager, whose kernels are compiled to fused instructions, the product of
+// floating point numbers is not rounded, nor does it overflow.
+bool is_fused(Value a, Value b, Value product) {
+  return is_floating(a.dtype) && product.id != b.id;  // which it is if c is 1
+}
+Value add_product(Value a, Value b, Value c) {
+  const Value product = b * c;
+  return is_fused(a, b, product) ? a.builder->fma(b, c, a) : a + product;
+}
+Value subtract_product(Value a, Value b, Value c) {
+  const Value product = b * c;
+  return is_fused(a, b, product) ? a.builder->fma(b, -c, a) : a - product;
 }
 
 // x to the power of a constant; nothing if it has no shorter form in this type.
@@ -235,15 +245,15 @@ Lowering logical(Formula fn, size_t operands) {
 void add(LoweringContext& context, const Node& node) {
   bool is_bool = context.output_meta(node).dtype == DType::Bool;
   elementwise(context, node, {0, 1, 2},
-              [is_bool](Values v) { return is_bool ? v[0] | (v[1] & v[2]) : v[0] + scaled(v[1], v[2]); });
+              [is_bool](Values v) { return is_bool ? v[0] | (v[1] & v[2]) : add_product(v[0], v[1], v[2]); });
 }
 
 void sub(LoweringContext& context, const Node& node) {
-  elementwise(context, node, {0, 1, 2}, [](Values v) { return v[0] - scaled(v[1], v[2]); });
+  elementwise(context, node, {0, 1, 2}, [](Values v) { return subtract_product(v[0], v[1], v[2]); });
 }
 
 void rsub(LoweringContext& context, const Node& node) {
-  elementwise(context, node, {0, 1, 2}, [](Values v) { return v[1] - scaled(v[0], v[2]); });
+  elementwise(context, node, {0, 1, 2}, [](Values v) { return subtract_product(v[1], v[0], v[2]); });
 }
 
 void mul(LoweringContext& context, const Node& node) {
@@ -319,14 +329,13 @@ void xlogy(LoweringContext& context, const Node& node) {
 
 namespace {
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
-constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kCubic = 0.044715;
 
 Value gelu_tanh(Value x) {
   return x * 0.5 * (tanh((x + x * x * x * kCubic) * kSqrt2OverPi) + 1);
 }
-Value erf(Value x) {
-  return x.builder->unary(Op::Erf, x);
+Value normal_cdf(Value x) {
+  return x.builder->unary(Op::NormalCdf, x);
 }
 }  // namespace
 
@@ -334,18 +343,21 @@ void gelu(LoweringContext& context, const Node& node) {
   if (text(node, 1) == "tanh")
     elementwise(context, node, {0}, [](Values v) { return gelu_tanh(v[0]); }, 10);
   else
-    elementwise(context, node, {0}, [](Values v) { return v[0] * 0.5 * (erf(v[0] * kSqrtHalf) + 1); }, 8);
+    elementwise(context, node, {0}, [](Values v) { return v[0] * normal_cdf(v[0]); }, 8);
 }
 
 void gelu_backward(LoweringContext& context, const Node& node) {
   bool approximate = text(node, 2) == "tanh";
   elementwise(
       context, node, {0, 1},
-      [approximate](Values v) {
+      [approximate, dtype = context.output_meta(node).dtype](Values v) {
         Value x = v[1];
         if (!approximate) {
           constexpr double kNormal = 0.39894228040143267794;  // 1 / sqrt(2 pi)
-          return v[0] * ((erf(x * kSqrtHalf) + 1) * 0.5 + x * exp(x * x * -0.5) * kNormal);
+          // Near its zero, the sum of two terms needs more digits of them than it has itself.
+          const DType needed = dtype == DType::BFloat16 ? dtype : DType::Float32;
+          const Value below = x.builder->rounded_to(needed, [&] { return normal_cdf(x); });
+          return v[0] * (below + x * exp(x * x * -0.5) * kNormal);
         }
         Value t = tanh((x + x * x * x * kCubic) * kSqrt2OverPi);
         Value inner = (x * x * (3 * kCubic) + 1) * kSqrt2OverPi;

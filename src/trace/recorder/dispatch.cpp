@@ -487,6 +487,8 @@ void handle(Session& session, const OperatorInfo& info, c10::DispatchKeySet keys
       record(session, operator_info(*info.replacement), stack);
       if (ops::traits_of(*info.schema).recording == ops::Recording::ZeroTensor)
         trace_tensor(stack->back().toTensor())->become_zero_tensor();
+      session.recording.histories.back().is_unsafe_view =
+          session.recording.graph.nodes.back().op->is_view() && !info.schema->is_view();
       return;
     case Treatment::Lift:
       return lift(session, info, stack);

@@ -23,6 +23,9 @@ struct NodeHistory {
   // By tensor that the node reads, in the order of graph::for_each_input: whether it requires grad. Empty if
   // none does. (The graph does not tell: `x.detach()` stands for the same value as x.)
   std::vector<bool> requires_grad;
+  // It stands for an operator whose results share memory, but have version counters of their own:
+  // unsafe_split(). Autograd does not notice it if such memory is written to.
+  bool is_unsafe_view = false;
 };
 
 // A finished recording.

@@ -139,6 +139,16 @@ TEST_CASE("kernel mathematics: float32 functions are within a few units in the l
   }
 }
 
+TEST_CASE("kernel mathematics: the normal distribution is within rounding of 1") {
+  const std::vector<float> x = sample(-6, 6);
+  const std::vector<float> y = run_unary(Op::NormalCdf, x);
+  for (size_t k = 0; k < x.size(); ++k) {
+    CAPTURE(x[k]);
+    const double exact = 0.5 * std::erfc(-x[k] * std::sqrt(0.5));
+    CHECK((std::isnan(x[k]) ? std::isnan(y[k]) : std::abs(y[k] - exact) <= 0x1p-22));
+  }
+}
+
 TEST_CASE("kernel mathematics: zeros keep their signs") {
   for (Op op : {Op::Sin, Op::Tanh, Op::Erf, Op::Expm1, Op::Log1p, Op::Sqrt, Op::Floor, Op::Trunc, Op::Asin}) {
     CAPTURE(loop::op_name(op));

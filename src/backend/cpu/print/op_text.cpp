@@ -87,6 +87,8 @@ std::string_view function_name(Op op) {
       return "atanh";
     case Op::Sigmoid:
       return "sigmoid";
+    case Op::NormalCdf:
+      return "normal_cdf";
     case Op::Erf:
       return "erf";
     case Op::Erfc:

@@ -597,6 +597,8 @@ static inline f32v log_special_f32(f32v x, f32v r) {
   return copysign_f32(a < 0.6f ? small : large, x);
 }
 )"},
+    {"normal_cdf_f32", "erf_f32",
+     "static inline f32v normal_cdf_f32(f32v x) { return (erf_f32(x * 0.70710677f) + 1.0f) * 0.5f; }\n"},
     {"sin_cos_f32", "round_f64 fma_f64",
      R"(// r in [-pi/4, pi/4] and the quarter turn of x; large and infinite x by the C library.
 struct Turned { f64v r; i64v quarter; };
@@ -642,6 +644,9 @@ static inline f32v sin_cos_f32(f32v x, int64_t shift) {
     {"cos_f32", "sin_cos_f32", "static inline f32v cos_f32(f32v x) { return sin_cos_f32(x, 1); }\n"},
 
     // --- float64 mathematics, and what is rare in float32: the C library
+    {"normal_cdf_f64", "erf_f64",
+     "static inline f64v normal_cdf_f64(f64v x) { return (erf_f64(x * 0.70710678118654752) + 1.0) * 0.5; "
+     "}\n"},
     {"sigmoid_f64", "exp_f64",
      "static inline f64v sigmoid_f64(f64v x) { return 1.0 / (1.0 + exp_f64(-x)); }\n"},
     OXY_LIBM_UNARY(exp, exp),

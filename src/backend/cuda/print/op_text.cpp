@@ -180,6 +180,9 @@ std::string floating_text(const NestInst& inst, std::span<const Value> operands,
       if (!inst.rounded_to) break;
       context.needs.libdevice = true;
       return helper("tanh_for_half", operands);
+    case Op::NormalCdf:
+      if (inst.rounded_to) return helper("normal_cdf_for_half", operands);
+      return fmt::format("tl.erf({} * 0.7071067811865476) * 0.5 + 0.5", text(0));
     case Op::Erf:
       if (!inst.rounded_to) break;
       context.needs.libdevice = true;
