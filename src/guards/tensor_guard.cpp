@@ -165,10 +165,7 @@ History history_of(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
   if (meta == nullptr) return History::None;
   if (!meta->is_view_) return meta->grad_fn_ != nullptr ? History::Known : History::None;
-  const bool may_be_recorded = torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
-                               torch::autograd::CreationMeta::DEFAULT;
-  if (meta->grad_fn_ == nullptr && !meta->requires_grad_ && meta->requires_grad() && may_be_recorded)
-    return History::Unrecorded;
+  if (runtime::is_unrecorded_view(tensor)) return History::Unrecorded;
   try {
     // PyTorch makes the grad_fn of a view whose base was written to when it is asked for.
     if (tensor.grad_fn() != nullptr) return History::Known;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "loop/number.h"
 #include "loop/variables.h"
 
 namespace oxy::loop {
@@ -233,7 +232,8 @@ Value BodyBuilder::unary(Op op, Value x) {
       return constant(-*number, x.dtype);
   DType dtype = op == Op::IsNan || op == Op::IsInf ? DType::Bool : x.dtype;
   Inst inst{.op = op, .dtype = dtype, .operands = {x.id, kNoInst, kNoInst}};
-  if (op == Op::Tanh || op == Op::NormalCdf || op == Op::Erf) inst.rounded_to = rounded_to_;
+  const bool has_forms = op == Op::Tanh || op == Op::NormalCdf || op == Op::Erf;
+  if (has_forms && dtype == DType::Float32) inst.rounded_to = rounded_to_;
   return append(inst);
 }
 
@@ -273,9 +273,6 @@ Value BodyBuilder::philox(Value seed, Value counter, Value position) {
 
 Value BodyBuilder::round_to(Value x, DType dtype) {
   if (compute_dtype(dtype) == dtype) return x;
-  if (const Inst& source = inst(x); source.op == Op::Constant)
-    if (const double* number = std::get_if<double>(&source.constant.value))
-      return constant(rounded({.f = *number}, dtype).f, x.dtype);
   return cast(cast(x, dtype), x.dtype);
 }
 

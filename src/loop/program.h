@@ -185,8 +185,8 @@ struct InstOver {
   bool wraps = true;
   AskedAt asked_at;                          // of a BindIndex
   ReductionKind scan = ReductionKind::None;  // of a Scan
-  // Of Tanh, NormalCdf and Erf, in Float32: the half precision type that eager rounds the result to, or that
-  // of the operator that is computed with it. A part of that rounding is nobody's loss.
+  // Of Tanh, NormalCdf and Erf, in Float32: the half precision type to which eager rounds the result of the
+  // operator that they belong to. A backend may compute them to a few digits more than that type has.
   std::optional<DType> rounded_to;
   friend bool operator==(const InstOver&, const InstOver&) = default;
 

@@ -177,8 +177,7 @@ void note_what_autograd_keeps(const trace::Recording& recording, Joint& joint) {
     joint.keeps_input.push_back(note(graph.inputs[i], i, &Kept::inputs));
   for (size_t i = 0; i < joint.outputs.size(); ++i) {
     const ValueId id = graph.outputs[i].value;
-    // What is read through unsafe views alone is not checked for writes, so it has to be kept apart from
-    // them.
+    // Writes to what is read through unsafe views alone are not noticed, so it is kept apart from them.
     if (is_read[root[id]] && !is_checked[version_root[id]]) continue;
     joint.outputs[i].is_kept = note(id, i, &Kept::outputs);
   }

@@ -1,6 +1,7 @@
 #include "autograd/recording/view_states.h"
 
 #include "autograd/recording/view_creation.h"
+#include "runtime/values/tensors.h"
 
 namespace oxy::autograd {
 
@@ -9,7 +10,7 @@ namespace {
 // `tensor` requires grad.
 ViewState state_of(const at::Tensor& tensor) {
   if (creation_of(tensor) == CreationMeta::DEFAULT)
-    return tensor.is_view() && tensor.is_leaf() ? ViewState::Unrecorded : ViewState::Free;
+    return runtime::is_unrecorded_view(tensor) ? ViewState::Unrecorded : ViewState::Free;
   const auto known = torch::autograd::impl::get_view_autograd_meta(tensor)->get_attr_version();
   return known == static_cast<uint32_t>(tensor._version()) ? ViewState::Restricted : ViewState::Stale;
 }

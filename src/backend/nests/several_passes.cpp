@@ -58,9 +58,9 @@ InstId elements_of_row(Item& item, const Item& reduction) {
   return item.insts.add({.op = Op::Cast, .dtype = dtype, .operands = {n, kNoInst, kNoInst}});
 }
 
-// Squares of what a mean of numbers may be off by, to its own square: 2^12 roundings of each element type.
-// Rows of two passes are short enough for fewer (NestBuilder).
-constexpr double kRoundingOfFloats = 0x1p-24, kRoundingOfDoubles = 0x1p-82;
+// A mean is off by at most 2^12 roundings, relative to itself: a lane adds up no more numbers of a row that
+// takes two passes (NestBuilder). These are the squares of that.
+constexpr double kSquaredErrorOfFloats = 0x1p-24, kSquaredErrorOfDoubles = 0x1p-82;
 
 template <class... Items>
 std::vector<Item> in_order(Items&&... items) {
@@ -101,10 +101,11 @@ std::vector<Item> two_pass_variance(const Item& item, const NewBuffer& new_buffe
 
   Item compare = for_each_row(item);
   const InstId m = add_load(compare, quotient, dtype);
-  const InstId limit = apply(
-      compare, Op::Mul, dtype, apply(compare, Op::Mul, dtype, m, m),
-      apply(compare, Op::Mul, dtype, elements_of_row(compare, item),
-            constant(compare, dtype, dtype == DType::Float64 ? kRoundingOfDoubles : kRoundingOfFloats)));
+  const InstId limit =
+      apply(compare, Op::Mul, dtype, apply(compare, Op::Mul, dtype, m, m),
+            apply(compare, Op::Mul, dtype, elements_of_row(compare, item),
+                  constant(compare, dtype,
+                           dtype == DType::Float64 ? kSquaredErrorOfDoubles : kSquaredErrorOfFloats)));
   store(compare, is_rounding, apply(compare, Op::Lt, DType::Bool, add_load(compare, squares, dtype), limit));
 
   Item add_up = sum_of_differences(rest, false);

@@ -120,18 +120,20 @@ void require_held(const Node& node, size_t i, DType type) {
     not_lowered(node, "a number that the type may not hold");
 }
 
-// a + b * c, and a - b * c. As in eager, whose kernels are compiled to fused instructions, the product of
-// floating point numbers is not rounded, nor does it overflow.
-bool is_fused(Value a, Value b, Value product) {
-  return is_floating(a.dtype) && product.id != b.id;  // which it is if c is 1
+bool is_one(Value x) {
+  while (x.builder->inst(x).op == Op::Cast) x.id = x.builder->inst(x).operands[0];
+  const loop::Inst& inst = x.builder->inst(x);
+  return inst.op == Op::Constant &&
+         std::visit([](auto number) { return static_cast<double>(number) == 1; }, inst.constant.value);
 }
+
+// a + b * c, and a - b * c. Eager's kernels are compiled to fused instructions: a product of floating point
+// numbers that is added to a number is not rounded, nor does it overflow.
 Value add_product(Value a, Value b, Value c) {
-  const Value product = b * c;
-  return is_fused(a, b, product) ? a.builder->fma(b, c, a) : a + product;
+  return is_floating(a.dtype) && !is_one(c) ? a.builder->fma(b, c, a) : a + b * c;
 }
 Value subtract_product(Value a, Value b, Value c) {
-  const Value product = b * c;
-  return is_fused(a, b, product) ? a.builder->fma(b, -c, a) : a - product;
+  return is_floating(a.dtype) && !is_one(c) ? a.builder->fma(b, -c, a) : a - b * c;
 }
 
 // x to the power of a constant; nothing if it has no shorter form in this type.

@@ -51,6 +51,15 @@ bool loses_history_when_written(const at::Tensor& tensor) {
          !tensor._base().requires_grad();
 }
 
+bool is_unrecorded_view(const at::Tensor& tensor) {
+  namespace autograd = torch::autograd;
+  const auto* meta = autograd::impl::get_autograd_meta(tensor);
+  if (meta == nullptr || !meta->is_view_ || meta->grad_fn_ != nullptr || meta->requires_grad_) return false;
+  const auto* view = static_cast<const autograd::DifferentiableViewMeta*>(meta);
+  return meta->requires_grad() && view->get_creation_meta() == autograd::CreationMeta::DEFAULT &&
+         view->get_attr_version() != static_cast<uint32_t>(tensor._version());
+}
+
 at::Tensor tensor_over(c10::Storage storage, const TensorSpec& spec, int64_t first) {
   const c10::DispatchKeySet keys = c10::DispatchKeySet(c10::DispatchKey::Dense) |
                                    c10::DispatchKeySet(backend_component(storage.device_type()));

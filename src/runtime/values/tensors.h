@@ -45,6 +45,9 @@ at::Tensor view_of(const at::Tensor& base, const TensorSpec& spec);
 // a write to their memory autograd takes the histories of its views from that tensor: gradients of them go
 // nowhere then.
 bool loses_history_when_written(const at::Tensor& tensor);
+// Whether it is a view of a tensor that came to require grad by a write after the view was made, and nothing
+// has asked for the view's history since. Until then a write to it is an error, as to a leaf. Does not ask.
+bool is_unrecorded_view(const at::Tensor& tensor);
 // What eager would have returned for a view of `base`, as autograd knows views: made by public operators in
 // the caller's grad mode, and never `base` itself. Strides and offset count elements of spec.dtype, the
 // offset from the first element of base.

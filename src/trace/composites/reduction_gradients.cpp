@@ -21,8 +21,8 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// For each element the product of the others, where PyTorch multiplies them one by one: it divides the
-// product of all by the element only if no element of the tensor is zero.
+// For each element the product of the others, for a tensor of which some element is zero. PyTorch multiplies
+// them one by one, so that results differ where the product of all overflows and that of the others does not.
 at::Tensor product_of_others(const at::Tensor& self, const at::Tensor& is_zero, const at::Tensor& zeros,
                              std::optional<int64_t> dim) {
   const auto total = [&](const at::Tensor& of) { return dim ? of.sum(*dim, /*keepdim=*/true) : of.sum(); };

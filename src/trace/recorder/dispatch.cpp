@@ -170,6 +170,19 @@ bool comes_from_outside(const graph::Graph& graph, graph::ValueId value) {
   }
 }
 
+// A view without a history may not be written to, as in eager. If the program has used it before, it got its
+// history by that.
+void check_unrecorded_view(const Session& session, const at::Tensor& tensor) {
+  const auto found = session.unrecorded_views.find(tensor.unsafeGetTensorImpl());
+  if (found == session.unrecorded_views.end() || !at::GradMode::is_enabled()) return;
+  const graph::ValueId value = trace_tensor(tensor)->value();
+  bool is_used = false;
+  for (const graph::Node& node : session.recording.graph.nodes)
+    graph::for_each_input(node, [&](graph::ValueId id) { is_used = is_used || id == value; });
+  if (!is_used) throw_cannot_trace("a view is written to that was made before its tensor required grad");
+  found->second.grad_fn();
+}
+
 void check_written_arguments(const Session& session, const OperatorInfo& info,
                              std::span<const c10::IValue> call) {
   for (size_t i = 0; i < call.size(); ++i) {
@@ -183,6 +196,7 @@ void check_written_arguments(const Session& session, const OperatorInfo& info,
             fmt::format("{} writes to a tensor that is no input of the graph", info.schema->name));
       if (tensor.defined() && tensor._is_zerotensor())
         throw_cannot_trace(fmt::format("{} writes to a ZeroTensor", info.schema->name));
+      if (tensor.defined()) check_unrecorded_view(session, tensor);
       // Autograd must not notice writes to `x.data`.
       if (const TraceTensor* trace = trace_tensor(tensor);
           trace && trace->is_data() && !tensor.is_inference() &&

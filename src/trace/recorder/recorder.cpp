@@ -13,6 +13,7 @@
 #include "ops/core/registry.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/tensor_object.h"
+#include "runtime/values/tensors.h"
 #include "torch_api/autograd_node.h"
 #include "trace/metadata/copies.h"
 #include "trace/metadata/formats_of_results.h"
@@ -114,8 +115,9 @@ PyObject* Recorder::add_input(PyObject* real, Elements elements, const TensorMet
       session_->recording.graph.add_input(layout ? *layout : runtime::metadata_of(tensor));
   const at::Tensor trace = session_->make_tensor(value, tensor.is_inference());
   if (tensor.requires_grad()) {
-    // To ask a view for its history would record it, and make the view writable.
-    if (tensor.is_leaf()) {
+    const bool is_unrecorded = runtime::is_unrecorded_view(tensor);
+    if (is_unrecorded) session_->unrecorded_views.emplace(trace.unsafeGetTensorImpl(), tensor);
+    if (!is_unrecorded && tensor.grad_fn() == nullptr) {
       trace.set_requires_grad(true);
     } else {
       auto node = torch_api::make_node<torch::autograd::Error>("the graph of an input is not traced");

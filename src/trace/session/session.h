@@ -46,6 +46,9 @@ struct Session {
   std::vector<std::pair<graph::NodeId, at::Tensor>> opaque_results;
   std::unordered_map<c10::TensorImpl*, graph::ValueId> constant_of;
   std::unordered_map<c10::TensorImpl*, int32_t> input_of;
+  // The real tensors of inputs that were views without a history yet when they came in
+  // (runtime::is_unrecorded_view).
+  std::unordered_map<c10::TensorImpl*, at::Tensor> unrecorded_views;
   // Real tensors that were computed during the recording from nothing that existed before. Their data cannot
   // change between runs.
   std::unordered_map<c10::TensorImpl*, at::Tensor> fresh;

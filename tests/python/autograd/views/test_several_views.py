@@ -245,3 +245,62 @@ def test_views_of_a_detached_tensor(compile, returns_whole, is_written_in_the_re
             base.mul_(SCALE)
         results.append([looks(piece) for piece in (base, *pieces)])
     return results
+
+
+def write_first(v):
+    v.mul_(2)
+    return v * 1
+
+
+def write_behind_a_use(v):
+    y = v.sin()
+    v.mul_(2)
+    return y.sum() + v.detach().sum()
+
+
+def write_behind_a_dead_use(v):
+    v + 1
+    v.mul_(2)
+    return v * 1
+
+
+def write_without_gradients(v):
+    with torch.no_grad():
+        v.mul_(2)
+    return v * 1
+
+
+ARGUMENT_USES = {
+    "read": lambda v: v * 2,
+    "a leaf or not": lambda v: v * 2 if v.is_leaf else v * 3,
+    "a leaf or not, behind a use": lambda v: (v + 1, v * 2 if v.is_leaf else v * 3)[1],
+    "requires grad": lambda v: v * 2 if v.requires_grad and not v.is_leaf else v * 3,
+    "written": write_first,
+    "written behind a use": write_behind_a_use,
+    "written behind a dead use": write_behind_a_dead_use,
+    "written without gradients": write_without_gradients,
+    "a view of it": lambda v: v[1:] * 2,
+}
+ARGUMENT_VIEWS = {
+    "of what came to require grad": lambda b, p: (b[:], b.mul_(p))[0],
+    "a row": lambda b, p: (b.view(2, 2)[1], b.mul_(p))[0],
+    "that is recorded": lambda b, p: (v := b[:], b.mul_(p), v.grad_fn)[0],
+    "of a leaf": lambda b, p: (b[:], b.requires_grad_())[0],
+    "made behind the write": lambda b, p: b.mul_(p)[:],
+}
+
+
+@pytest.mark.parametrize("view", ARGUMENT_VIEWS)
+@pytest.mark.parametrize("use", ARGUMENT_USES)
+@program(grad=True)
+def test_views_without_a_history_as_arguments(compile, use, view):
+    f = compile(ARGUMENT_USES[use])
+    results = []
+    for call in range(3):
+        parameter = torch.full((4,), 3.0, requires_grad=True)
+        v = ARGUMENT_VIEWS[view](torch.arange(4.0), parameter)
+        happened = outcome(f, v)[:3]
+        if happened[0] == "returned":
+            happened = happened[1].detach().clone(), outcome(lambda: torch.autograd.grad(happened[1].sum(), parameter, allow_unused=True))[:3]
+        results.append((happened, outcome(write, v)[:3]))
+    return results
