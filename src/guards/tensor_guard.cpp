@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "runtime/values/tensors.h"
 

@@ -227,7 +227,7 @@ Value BodyBuilder::bitcast(Value x, DType dtype) {
 }
 
 Value BodyBuilder::unary(Op op, Value x) {
-  if (const Inst& source = inst(x); source.op == Op::Constant && op == Op::Neg)
+  if (const Inst& source = inst(x); source.op == Op::Constant && op == Op::Neg && is_floating(x.dtype))
     if (const double* number = std::get_if<double>(&source.constant.value))
       return constant(-*number, x.dtype);
   DType dtype = op == Op::IsNan || op == Op::IsInf ? DType::Bool : x.dtype;

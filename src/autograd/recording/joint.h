@@ -34,6 +34,11 @@ enum class ViewState : uint8_t {
                // history since: it counts as a leaf, so a write to it is an error
 };
 
+// Whether the view's memory was written to since it was made, so that autograd knows no history that holds.
+constexpr bool is_outdated(ViewState state) {
+  return state == ViewState::Stale || state == ViewState::Unrecorded;
+}
+
 // Where a gradient comes into the backward pass: at a result, or at a join (separate_backward.h).
 struct Tangent {
   // The number of one: a backward pass through places of one number frees what another one needs. -1: it

@@ -45,11 +45,6 @@ bool is_no_grad_view(const at::Tensor& tensor) {
   return creation_of(tensor) == CreationMeta::NO_GRAD_MODE;
 }
 
-// Those whose history nothing can come through.
-bool has_no_history(ViewState state) {
-  return state == ViewState::Stale || state == ViewState::Unrecorded;
-}
-
 // The view operators that lead from `base` to `view`; empty if others do.
 std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, ValueId view) {
   std::vector<ViewStep> steps;
@@ -132,7 +127,7 @@ void check_views_are_plain(const std::vector<at::Tensor>& outputs, const ViewSta
   };
   std::unordered_set<torch::autograd::Node*> seen;
   for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad() || !output.is_view() || has_no_history(states.of(output))) continue;
+    if (!output.requires_grad() || !output.is_view() || is_outdated(states.of(output))) continue;
     std::vector<Edge> stack = {torch::autograd::impl::gradient_edge(output)};
     while (!stack.empty()) {
       const Edge edge = std::move(stack.back());
@@ -229,7 +224,7 @@ std::vector<at::Tensor> views_between(const std::vector<at::Tensor>& outputs, co
   for (const at::Tensor& output : outputs) {
     const auto is_output = [&](const at::Tensor& known) { return known.is_same(output); };
     if (output.requires_grad() && output.is_view() && !is_no_grad_view(output) &&
-        !has_no_history(states.of(output)) && !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
+        !is_outdated(states.of(output)) && !carriers.spent.contains(output.unsafeGetTensorImpl()) &&
         std::ranges::none_of(carriers.own, is_output) && std::ranges::none_of(others, is_output))
       others.push_back(output);
   }

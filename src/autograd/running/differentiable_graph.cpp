@@ -253,7 +253,7 @@ class DifferentiableGraph final : public CompiledGraph {
     const auto& steps = joint_.outputs[i].view_steps;
     if (state != ViewState::Free || (is_restricted(base) && !steps.empty())) {
       at::Tensor view = views.make(steps, base);
-      if (state == ViewState::Stale || state == ViewState::Unrecorded) views.add_stale(view);
+      if (is_outdated(state)) views.add_stale(view);
       return view;
     }
     const at::AutoGradMode mode(true);

@@ -58,8 +58,8 @@ InstId elements_of_row(Item& item, const Item& reduction) {
   return item.insts.add({.op = Op::Cast, .dtype = dtype, .operands = {n, kNoInst, kNoInst}});
 }
 
-// A mean is off by at most 2^12 roundings, relative to itself: a lane adds up no more numbers of a row that
-// takes two passes (NestBuilder). These are the squares of that.
+// About the most that the mean of a row may be off by, relative to itself, squared: 2^12 roundings, one for
+// each number that a lane adds up in the longest rows of two passes (NestBuilder).
 constexpr double kSquaredErrorOfFloats = 0x1p-24, kSquaredErrorOfDoubles = 0x1p-82;
 
 template <class... Items>

@@ -104,10 +104,11 @@ Value frac(Values v) {
 Value sgn(Values v) {
   return v[0].dtype == DType::Bool ? v[0] : unary(Op::Sign, v[0]);
 }
+Value add_product(Value a, Value b, Value c) {
+  return is_floating(a.dtype) ? a.builder->fma(b, c, a) : a + b * c;
+}
 Value addcmul(Values v) {
-  const Value scaled = v[3] * v[1];
-  // As with add(): eager's kernels are compiled to fused instructions.
-  return is_floating(v[0].dtype) ? v[0].builder->fma(scaled, v[2], v[0]) : v[0] + scaled * v[2];
+  return add_product(v[0], v[3] * v[1], v[2]);
 }
 Value addcdiv(Values v) {
   return v[0] + v[3] * v[1] / v[2];

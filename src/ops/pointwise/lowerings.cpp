@@ -58,24 +58,23 @@ void elementwise(LoweringContext& context, const Node& node, std::span<const siz
     if (held == Held::Rounded && !input.is_realised()) how.held = input.dtype;
     if (input.dtype != type && !is_exact(context, node, i, place, exact)) how.rounded = type;
   }
-  context.set(node.outputs[0], context.pointwise(
-                                   std::move(inputs), out.sizes, out.dtype,
-                                   [fn = std::move(fn), given = std::move(given), type, result = out.dtype](
-                                       BodyBuilder& b, Values v) {
-                                     std::vector<Value> converted;
-                                     converted.reserve(given.size());
-                                     size_t next = 0;
-                                     for (const Given& how : given) {
-                                       Value& value = converted.emplace_back();
-                                       if (how.is_missing) continue;
-                                       value = v[next++];
-                                       if (how.held) value = b.round_to(value, *how.held);
-                                       value = b.cast(value, compute_dtype(type));
-                                       if (how.rounded) value = b.round_to(value, *how.rounded);
-                                     }
-                                     return b.rounded_to(result, [&] { return fn(converted); });
-                                   },
-                                   work));
+  auto body = [fn = std::move(fn), given = std::move(given), type, result = out.dtype](BodyBuilder& b,
+                                                                                       Values v) {
+    std::vector<Value> converted;
+    converted.reserve(given.size());
+    size_t next = 0;
+    for (const Given& how : given) {
+      Value& value = converted.emplace_back();
+      if (how.is_missing) continue;
+      value = v[next++];
+      if (how.held) value = b.round_to(value, *how.held);
+      value = b.cast(value, compute_dtype(type));
+      if (how.rounded) value = b.round_to(value, *how.rounded);
+    }
+    return b.rounded_to(result, [&] { return fn(converted); });
+  };
+  context.set(node.outputs[0],
+              context.pointwise(std::move(inputs), out.sizes, out.dtype, std::move(body), work));
 }
 
 void elementwise(LoweringContext& context, const Node& node, std::initializer_list<size_t> operands,
@@ -127,13 +126,8 @@ bool is_one(Value x) {
          std::visit([](auto number) { return static_cast<double>(number) == 1; }, inst.constant.value);
 }
 
-// a + b * c, and a - b * c. Eager's kernels are compiled to fused instructions: a product of floating point
-// numbers that is added to a number is not rounded, nor does it overflow.
-Value add_product(Value a, Value b, Value c) {
-  return is_floating(a.dtype) && !is_one(c) ? a.builder->fma(b, c, a) : a + b * c;
-}
 Value subtract_product(Value a, Value b, Value c) {
-  return is_floating(a.dtype) && !is_one(c) ? a.builder->fma(b, -c, a) : a - b * c;
+  return is_one(c) ? a - b : formulas::add_product(a, b, -c);
 }
 
 // x to the power of a constant; nothing if it has no shorter form in this type.
@@ -246,8 +240,11 @@ Lowering logical(Formula fn, size_t operands) {
 
 void add(LoweringContext& context, const Node& node) {
   bool is_bool = context.output_meta(node).dtype == DType::Bool;
-  elementwise(context, node, {0, 1, 2},
-              [is_bool](Values v) { return is_bool ? v[0] | (v[1] & v[2]) : add_product(v[0], v[1], v[2]); });
+  elementwise(context, node, {0, 1, 2}, [is_bool](Values v) {
+    return is_bool        ? v[0] | (v[1] & v[2])
+           : is_one(v[2]) ? v[0] + v[1]
+                          : formulas::add_product(v[0], v[1], v[2]);
+  });
 }
 
 void sub(LoweringContext& context, const Node& node) {

@@ -60,6 +60,9 @@ void identity(LoweringContext& context, const graph::Node& node);  // argument 0
 namespace formulas {
 using loop::Value;
 using Values = std::span<const Value>;
+// a + b * c. Eager's kernels are compiled to fused instructions: a product of floating point numbers that is
+// added to a number is not rounded, nor does it overflow.
+Value add_product(Value a, Value b, Value c);
 // Named after their operators.
 Value relu(Values v);
 Value relu6(Values v);

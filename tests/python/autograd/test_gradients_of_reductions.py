@@ -44,7 +44,7 @@ def test_rows_with_zeros_and_without(name, dynamic):
 
 @pytest.mark.parametrize("name", ["all", "rows", "columns", "of a transposed one", "cumprod of rows", "cumprod of columns"])
 def test_zeros_beside_nan_and_infinity(name):
-    """Among 200 small tensors are all sets of up to three of them in a row, and rows beside such a row."""
+    """In one row, and in rows beside each other."""
     function = FUNCTIONS[name]
     compiled = oxyfuel.compile(function, fullgraph=True)
     random = torch.Generator().manual_seed(5)

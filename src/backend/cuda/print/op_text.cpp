@@ -99,6 +99,13 @@ std::string divided(const std::string& a, const std::string& b, DType dtype, con
   return fmt::format("{} / {}", a, b);
 }
 
+// e to the power of -x, for what adds it to 1: the power of two is one instruction, but 0 where it is too
+// small to be a normal number.
+std::string power_of_negated(const std::string& x, DType dtype, const OpContext& context) {
+  const bool is_short = dtype == DType::Float32 && !context.is_precise;
+  return is_short ? fmt::format("tl.exp2({} * -1.442695)", x) : fmt::format("tl.exp(-{})", x);
+}
+
 std::string one(DType dtype) {
   return fmt::format("tl.full([], 1.0, {})", triton_type(dtype));
 }
@@ -173,9 +180,8 @@ std::string floating_text(const NestInst& inst, std::span<const Value> operands,
     case Op::Sign:
       return fmt::format("({0} > 0).to({1}) - ({0} < 0).to({1})", text(0), triton_type(dtype));
     case Op::Sigmoid:
-      if (dtype == DType::Float32 && !context.is_precise)
-        return fmt::format("1.0 / (1.0 + tl.exp2({} * -1.442695))", text(0));
-      return divided(one(dtype), fmt::format("(1.0 + tl.exp(-{}))", text(0)), dtype, context);
+      return divided(one(dtype), fmt::format("(1.0 + {})", power_of_negated(text(0), dtype, context)), dtype,
+                     context);
     case Op::Tanh:
       if (!inst.rounded_to) break;
       context.needs.libdevice = true;
