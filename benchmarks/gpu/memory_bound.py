@@ -5,9 +5,11 @@
     python benchmarks/gpu/memory_bound.py --device cpu          # without a GPU: that all programs run, in the smallest size
 
 A time is the device's: an event before and one behind the call, which the host has enqueued while the device was kept busy. The
-ways take turns, and a time is the mean of the middle half of all rounds. The L2 cache is overwritten before each call. "copy" is the share of a copy's bandwidth: bytes of inputs and results, each once,
-divided by the time. A backward pass is timed without the forward pass; its bytes are those of what it must read (the gradient and
-what the formula needs) and of the gradients. --peer adds torch.compile, whose kernels several processes compile beforehand.
+ways take turns, and a time is the mean of the middle half of all rounds. The L2 cache is overwritten before each call. "copy" is the
+share of a copy's bandwidth: bytes of inputs and results, each once, divided by the time. A backward pass is timed without the
+forward pass; its bytes are those of what it must read (the gradient and what the formula needs) and of the gradients. --peer adds
+torch.compile, whose kernels several processes compile beforehand. --twice measures a second compilation of torch.compile's, too: by
+how much do two programs with the same kernels differ?
 """
 
 import argparse
@@ -294,6 +296,8 @@ def measure(name, size, arguments, clock, bandwidth):
     ways = {"eager": lambda f: f, "ours": oxyfuel.compile}
     if arguments.peer:
         ways["peer"] = lambda f: torch.compile(f, dynamic=False)
+    if arguments.twice:
+        ways["peer again"] = lambda f: torch.compile(lambda *inputs: f(*inputs), dynamic=False)  # other code, so it is compiled anew
     row = {"program": name, "size": size}
     calls = {way: compiled_call(made, compile) for way, compile in ways.items()}
     results = {}
@@ -338,6 +342,10 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
+def shares_of(ratios):
+    return ", ".join(f"at least {least} for {sum(r >= least for r in ratios) / len(ratios):.0%}" for least in (0.98, 0.995, 1))
+
+
 def print_summary(rows):
     large = [r for r in rows if r["size"] in LARGE and "copy" in r]
     if large:
@@ -348,9 +356,10 @@ def print_summary(rows):
     if beside := [r for r in rows if "peer" in r]:
         ratios = [r["peer"] / r["ours"] for r in beside]
         behind = sorted((r["peer"] / r["ours"], f"{r['program']} {r['size']}") for r in beside)
-        shares = ", ".join(f"at least {least} for {sum(r >= least for r in ratios) / len(ratios):.0%}" for least in (0.98, 0.995, 1))
-        print(f"torch.compile / ours: {mean(ratios):.2f} in the geometric mean, {shares}; "
+        print(f"torch.compile / ours: {mean(ratios):.2f} in the geometric mean, {shares_of(ratios)}; "
               f"most behind: {', '.join(f'{n} {r:.2f}' for r, n in behind[:12])}")
+    if again := [r for r in rows if "peer again" in r]:
+        print(f"torch.compile / itself, compiled twice: {shares_of([r['peer'] / r['peer again'] for r in again])}")
     if wrong := [f"{r['program']} {r['size']}" for r in rows if not r["right"] or r["in eager"]]:
         print("wrong, or in eager:", ", ".join(wrong))
     return not wrong
@@ -361,6 +370,7 @@ def main():
     parser.add_argument("names", nargs="*", default=list(PROGRAMS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(range(len(SIZES))))
     parser.add_argument("--peer", action="store_true", help="torch.compile beside")
+    parser.add_argument("--twice", action="store_true", help="torch.compile is compiled and measured twice (with --peer)")
     parser.add_argument("--written", action="store_true", help="leave written lines in the L2 cache, which calls have to write back")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path, help="write the rows to this file")

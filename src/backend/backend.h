@@ -56,6 +56,13 @@ struct FusionCosts {
 struct SplitCosts {
   int64_t few_rows = 16;     // fewer results than these leave the device idle, where elements of a row are
   int64_t few_columns = 16;  // contiguous; and where the results are
+  // The more elements are reduced, the more columns are few: one for each `elements_a_column`, at least
+  // `few_columns` and at most `most_few_columns`. 0: `few_columns` always.
+  int64_t elements_a_column = 0;
+  int64_t most_few_columns = 0;
+  // Columns of at most `whole_column` elements stay whole where there are at least `many_columns`.
+  int64_t whole_column = 0;
+  int64_t many_columns = 0;
   int64_t long_reduction = 128 * 1024;  // elements, of all results, that are worth another kernel
   int64_t long_row = 0;                 // and of one result, where they are contiguous
   int64_t long_column = 0;              // and where the results are

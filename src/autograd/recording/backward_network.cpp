@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/python_cpp_function.h>
 
 #include <string>
@@ -26,10 +27,15 @@ bool is_saved(PyObject* node, std::string_view raw_field) {
   return value.get() != Py_None;
 }
 
-// The Python class of each of eager's nodes names what it keeps.
+template <class... Nodes>
+bool is_one_of(Node& node) {
+  return ((dynamic_cast<Nodes*>(&node) != nullptr) || ...);
+}
+
+// The Python class of a node that eager's formulas make names what it keeps. These others keep nothing.
 bool keeps_tensors(Node& node) {
-  if (dynamic_cast<torch::autograd::AccumulateGrad*>(&node) != nullptr ||
-      dynamic_cast<torch::autograd::Error*>(&node) != nullptr)
+  if (is_one_of<torch::autograd::AccumulateGrad, torch::autograd::Error, torch::autograd::CopyBackwards>(
+          node))
     return false;
   if (const auto* program = dynamic_cast<const ProgramNode*>(&node)) return program->saves_tensors();
   const cpy::Ref object = cpy::Ref::steal(torch::autograd::functionToPyObject(node.getptr()));

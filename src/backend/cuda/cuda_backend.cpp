@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "backend/cuda/accesses.h"
 #include "backend/cuda/axes.h"
 #include "backend/cuda/load/cubin.h"
 #include "backend/cuda/print/kernel_printer.h"
@@ -143,10 +144,15 @@ class CudaBackend final : public Backend {
   }
 
   SplitCosts split_costs() const override {
-    // Two programs of a row a multiprocessor, or four of 64 columns: each has as much to do. Joining the
-    // parts costs the start of a kernel.
+    // Two programs of a row a multiprocessor, or one to four of 64 columns: each has as much to do. Joining
+    // the parts costs the start of a kernel, so columns that are not long stay whole where programs of a
+    // sector's width keep all multiprocessors busy.
     return {.few_rows = 264,
-            .few_columns = 528 * kColumnsTogether,
+            .few_columns = kMultiprocessors * kColumnsTogether,
+            .elements_a_column = 32 * 1024 / kColumnsTogether,
+            .most_few_columns = 4 * kMultiprocessors * kColumnsTogether,
+            .whole_column = 4096,
+            .many_columns = kMultiprocessors * kSector / 2,
             .long_reduction = 64 * 1024,
             .long_row = kLongProgram,
             .long_column = kLongProgram / 64,

@@ -14,23 +14,24 @@ namespace {
 
 using loop::Op;
 
-// That a thread loads and stores: with more, memory is slower by 1 %. Of several operands whose elements all
+// That a thread loads and stores: with more, memory is slower by 1 %. Of four operands whose elements all
 // have 4 bytes, fewer are faster by as much.
 constexpr int64_t kBytesAThread = 64;
 constexpr int64_t kWideBytesAThread = 32;
 constexpr int64_t kWideElement = 4;        // bytes
-constexpr int64_t kSeveralWideBytes = 12;  // of the elements of all operands
+constexpr int64_t kSeveralWideBytes = 16;  // of the elements of all operands
 constexpr int64_t kLeastWideElements = 2;  // a thread
 // Where a body has more instructions, a thread has so many bytes of the operand with the smallest elements.
 constexpr size_t kLongBody = 16;
 constexpr int64_t kOperandBytesAThread = 32;
 constexpr int64_t kFlatThreads = 128;  // of a program that is not short of elements
-constexpr int64_t kFlatBlock = 1024;   // elements: a program takes a nanosecond to start
-constexpr int64_t kLeastBlock = 128;   // elements
+// Elements of a program, which takes a nanosecond to start.
+constexpr int64_t kFlatBlock = 512;
+constexpr int64_t kFlatBlockOfOneWave = 1024;  // where the device runs all programs at once
+constexpr int64_t kLeastBlock = 128;           // elements
 // Blocks are halved while there are fewer programs, since some multiprocessors would have none.
 constexpr int64_t kFewPrograms = kMultiprocessors * 7 / 8;
-// Elements a thread where kLeastElementsAThread would leave three quarters of the device's threads idle.
-constexpr int64_t kElementsAThreadOfFew = 2;
+constexpr int64_t kFewThreads = kThreads * 3 / 4;  // while there are fewer, each has fewer elements
 constexpr int64_t kTileRows = 128;
 constexpr int64_t kTileColumns = 64;
 constexpr int64_t kTileLoads = 2;  // of a tile of that many rows; where there are more, it has half as many
@@ -121,9 +122,9 @@ int64_t elements_a_thread(const LoopNest& nest) {
 LaunchShape flat(const LoopNest& nest, int64_t iterations) {
   int64_t elements = elements_a_thread(nest);
   while (elements > 1 && elements * load_count(nest) > kMostLoadedAThread) elements /= 2;
-  while (elements > kLeastElementsAThread && iterations / elements < kThreads) elements /= 2;
-  if (iterations / elements < kThreads / 4) elements = std::min(elements, kElementsAThreadOfFew);
-  const int64_t threads = std::clamp(kFlatBlock / elements, kFlatThreads, 2 * kFlatThreads);
+  while (elements > kLeastElementsAThread && iterations / elements < kFewThreads) elements /= 2;
+  const int64_t block = iterations / elements <= kThreads ? kFlatBlockOfOneWave : kFlatBlock;
+  const int64_t threads = std::clamp(block / elements, kFlatThreads, 2 * kFlatThreads);
   LaunchShape shape{.columns = threads * elements};
   while (shape.columns > kLeastBlock && iterations / shape.columns < kFewPrograms) shape.columns /= 2;
   shape.warps = static_cast<int>(std::max<int64_t>(shape.columns / (kThreadsAWarp * elements), 1));

@@ -12,9 +12,10 @@ namespace {
 
 using loop::Op;
 
-constexpr int64_t kPrograms = 2 * kMultiprocessors;  // that keep the device busy
-constexpr int64_t kMostRowElementsAThread = 32;      // where there are many rows
-constexpr int64_t kSector = 32;                      // bytes of the least that is read of it
+constexpr int64_t kPrograms = 2 * kMultiprocessors;      // that keep the device busy
+constexpr int64_t kManyPrograms = 4 * kMultiprocessors;  // of which each needs fewer warps to do so
+constexpr int64_t kMostRowElementsAThread = 32;          // where there are many rows
+constexpr int64_t kMostStoredElementsAThread = 16;       // and a result for each element
 constexpr int64_t kRowTile = 1024;         // elements of short rows that one program takes together, at least
 constexpr int64_t kReducedRowTile = 2048;  // where nothing is stored for the elements
 // Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
@@ -23,12 +24,14 @@ constexpr int64_t kBytesAProgram = 8192;
 // Where there are many rows: joining sums of many warps takes long. Where each row has one sum, and nothing
 // is stored for its elements, more threads that load are faster by 1 %.
 constexpr int64_t kRowBytesAThread = 64;
+constexpr int64_t kSingleRowBytesAThread = 128;  // where one value is loaded for an element
 constexpr int64_t kSummedRowBytesAThread = 32;
 // Elements of a long row a step. A step waits for its loads, so there have to be several a thread: 64 bytes
 // where one value is loaded and one accumulates.
 constexpr int64_t kLoopedRow = 4096;
 constexpr int64_t kColumnThreads = 256;
 constexpr int64_t kColumnElementsAThread = 32;  // of a step down columns, which waits likewise
+constexpr int64_t kColumnStep = 4096;           // elements of all columns of a step, but for scans
 // Values that a thread has at once. With more, fewer programs fit into a multiprocessor.
 constexpr int64_t kColumnValuesAThread = 64;
 constexpr int64_t kShortColumn = 64;  // elements of a column that stays in registers
@@ -117,6 +120,12 @@ int64_t bytes_along_rows(const LoopNest& nest) {
   return std::max<int64_t>(bytes_moved, 1);
 }
 
+bool has_scans(const LoopNest& nest) {
+  return std::ranges::any_of(nest.phases, [](const Phase& phase) {
+    return std::ranges::any_of(phase.insts, [](const NestInst& inst) { return inst.op == Op::Scan; });
+  });
+}
+
 // Elements of the runs of memory that a reduced row consists of, where they are shorter than a line and the
 // runs of the next row follow: groups of channels, where channels are last.
 std::optional<int64_t> short_run(const LoopNest& nest) {
@@ -131,17 +140,6 @@ std::optional<int64_t> short_run(const LoopNest& nest) {
         shortest = std::min(shortest.value_or(*length), *length);
       });
   return shortest;
-}
-
-// Rows side by side, whose runs are whole lines of memory, in steps.
-LaunchShape rows_of_runs(const LoopNest& nest, int64_t run, int64_t row) {
-  LaunchShape shape{.form = Form::Rows, .is_persistent = false};
-  const int64_t elements_of_line = kLine / smallest_element(nest);
-  shape.rows =
-      std::min(power_of_two(elements_of_line / run), power_of_two(estimate(nest.outer.back().extent)));
-  shape.columns = std::min(row, kLoopedRow / shape.rows);
-  shape.warps = warps_for(shape.rows * shape.columns, 16);
-  return shape;
 }
 
 // Elements a step of a long row, by 16 warps.
@@ -159,7 +157,8 @@ int64_t column_step(const LoopNest& nest, int64_t row, int64_t rows) {
   const auto fits = [&](int64_t count) { return elements * count <= kColumnValuesAThread; };
   if (row * rows <= kColumnThreads * elements && fits(values.loaded)) return row;
   while (elements > kLeastElementsAThread && !fits(values.loaded + values.accumulated)) elements /= 2;
-  return std::min(row, kColumnThreads * elements / rows);
+  const int64_t most = has_scans(nest) ? kColumnThreads * elements : kColumnStep;
+  return std::min(row, std::min(most, kColumnThreads * elements) / rows);
 }
 
 // Rows of which one program adds up the columns.
@@ -193,10 +192,22 @@ RowsOf rows_of(const LoopNest& nest) {
   return rows;
 }
 
+// Rows side by side, whose runs are whole lines of memory, in steps.
+LaunchShape rows_of_runs(const LoopNest& nest, int64_t run, const RowsOf& rows) {
+  LaunchShape shape{.form = Form::Rows, .is_persistent = false};
+  const int64_t elements_of_line = kLine / smallest_element(nest);
+  shape.rows =
+      std::min(power_of_two(elements_of_line / run), power_of_two(estimate(nest.outer.back().extent)));
+  shape.columns = std::min(rows.row, kLoopedRow / shape.rows);
+  const bool are_many = rows.count / shape.rows >= kManyPrograms;
+  shape.warps = warps_for(shape.rows * shape.columns, are_many ? 8 : 16);
+  return shape;
+}
+
 // Rows whose elements are contiguous.
 LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   if (const auto run = short_run(nest); run && rows.row > kRowTile) {
-    const LaunchShape shape = rows_of_runs(nest, *run, rows.row);
+    const LaunchShape shape = rows_of_runs(nest, *run, rows);
     if (rows.count / shape.rows >= kMultiprocessors) return shape;
   }
   LaunchShape shape{.form = Form::Rows};
@@ -214,9 +225,15 @@ LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   const bool is_one_wave = rows.count * rows.row / kElementsAThread < kThreads;
   while (is_one_wave && shape.rows > 1 && shape.rows * shape.columns > kRowTile) shape.rows /= 2;
   if (shape.is_persistent && rows.count >= kPrograms) {
-    const bool is_summed = !stores_elements && step_values(nest).accumulated == 1;
-    const int64_t bytes_a_thread = is_summed ? kSummedRowBytesAThread : kRowBytesAThread;
-    int64_t a_thread = std::clamp(bytes_a_thread / bytes, kElementsAThread, kMostRowElementsAThread);
+    const StepValues values = step_values(nest);
+    const int64_t bytes_a_thread = !stores_elements && values.accumulated == 1 ? kSummedRowBytesAThread
+                                   : values.loaded == 1                        ? kSingleRowBytesAThread
+                                                                               : kRowBytesAThread;
+    // Threads scan their own elements one after another.
+    const int64_t most_a_thread = has_scans(nest)   ? kElementsAThread
+                                  : stores_elements ? kMostStoredElementsAThread
+                                                    : kMostRowElementsAThread;
+    int64_t a_thread = std::clamp(bytes_a_thread / bytes, kElementsAThread, most_a_thread);
     while (a_thread > kElementsAThread && rows.count * rows.row / a_thread < kThreads) a_thread /= 2;
     // A row that one warp reduces is joined without waiting for others.
     if (is_one_wave && !stores_elements) a_thread = kMostRowElementsAThread;

@@ -8,8 +8,10 @@ namespace {
 
 using loop::LoopVariable;
 
-// Parts of equal length are preferred to this share of what could be had with a shorter one.
+// Parts of equal length are preferred to this share of what could be had with a shorter one, and where steps
+// through them are whole, too.
 constexpr double kEvenEnough = 0.85;
+constexpr double kAlignedEnough = 0.7;
 // At most this share of the iterations of all parts is masked.
 constexpr double kMostMasked = 0.125;
 
@@ -71,7 +73,12 @@ Division divide(const std::vector<LoopVariable>& loops, int64_t most, bool may_b
   division.counts = search.run(std::nullopt, 1);
   division.total = search.total();
   int64_t uneven_length = 0;
-  const bool is_even_enough = static_cast<double>(division.total) >= kEvenEnough * static_cast<double>(most);
+  bool is_aligned = true;
+  for (size_t k = 0; k < loops.size(); ++k)
+    if (const int64_t count = division.counts[k]; count > 1)
+      is_aligned = is_aligned && extent_of(loops[k]) / count % alignment == 0;
+  const double enough = is_aligned ? kAlignedEnough : kEvenEnough;
+  const bool is_even_enough = static_cast<double>(division.total) >= enough * static_cast<double>(most);
   for (size_t k = 0; may_be_uneven && !is_even_enough && k < loops.size(); ++k) {
     const int64_t extent = extent_of(loops[k]);
     int64_t before = 0;

@@ -17,8 +17,9 @@ struct Division {
 };
 
 // At most `most` parts, outer loops before inner ones. Counts that divide the extents leave nothing to be
-// masked, and are taken if they make nearly as many parts. Elsewhere, if `may_be_uneven`, the last part of
-// one loop is shorter, and the length of its parts a multiple of `alignment` if it is the last loop.
+// masked, and are taken if they make nearly as many parts; fewer are enough where the lengths are multiples of
+// `alignment`. Elsewhere, if `may_be_uneven`, the last part of one loop is shorter, and the length of its parts
+// a multiple of `alignment` if it is the last loop.
 Division divide(const std::vector<loop::LoopVariable>& loops, int64_t most, bool may_be_uneven,
                 int64_t alignment);
 

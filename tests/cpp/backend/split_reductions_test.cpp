@@ -124,6 +124,39 @@ TEST_CASE("split reductions: rows and columns of any length") {
   CHECK(masked >= 20);
 }
 
+TEST_CASE("split reductions: columns that stay whole, and large ones") {
+  std::mt19937 random(6);
+  const auto is_split = [&](const backend::SplitCosts& costs) {
+    const std::string text = R"(graph(%0 : float32[200, 12]) {
+  %1 : float32[12] = aten::sum.dim_IntList(%0, [0], False)
+  return %1
+}
+)";
+    return check_split(text, costs, random).steps > 0;
+  };
+  backend::SplitCosts costs = small_costs();
+  CHECK(is_split(costs));
+  costs.whole_column = 200;
+  costs.many_columns = 12;
+  CHECK(!is_split(costs));
+  costs.whole_column = 199;
+  CHECK(is_split(costs));
+  costs.whole_column = 200;
+  costs.many_columns = 13;
+  CHECK(is_split(costs));
+
+  costs = small_costs();
+  costs.few_columns = 24;  // 2 parts of each group of columns are not worth a kernel that joins them
+  CHECK(!is_split(costs));
+  costs.most_few_columns = 96;
+  costs.elements_a_column = 100;
+  CHECK(!is_split(costs));
+  costs.elements_a_column = 25;
+  CHECK(is_split(costs));
+  costs.most_few_columns = 24;
+  CHECK(!is_split(costs));
+}
+
 TEST_CASE("split reductions: several loops") {
   std::mt19937 random(4);
   size_t masked = 0;

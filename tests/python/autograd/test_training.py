@@ -138,6 +138,38 @@ def test_backward_twice(retain_graph):
     check(lambda a: a.exp() * a, X, run=lambda function, inputs: twice(function, inputs, retain_graph), graphs=1)
 
 
+def write_a_part(a):
+    made = a + 1
+    made[1:] = a[:-1]
+    return made
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: a + 1,
+        lambda a: a * 2,
+        lambda a: a.exp(),
+        lambda a: a.t() - a.sum(),
+        lambda a: torch.zeros_like(a).copy_(a),
+        lambda a: torch.zeros(2, *a.shape).copy_(a),
+        lambda a: (a * 1.5).copy_(a),
+        lambda a: torch.zeros_like(a).double().copy_(a),
+        lambda a: (a + 1).fill_(a.sum()),
+        lambda a: (a + 1).masked_fill_(a > 0, 0.0),
+        lambda a: torch.cat([a, a]).index_select(0, torch.tensor([0])),
+        write_a_part,
+        lambda a: torch.where(a > 0, a, 0.0),
+        lambda a: a.expand(2, *a.shape).clone(),
+        lambda a: a.amax(0),
+        lambda a: a.cumsum(0).to(torch.float64),
+    ],
+)
+def test_backward_twice_through_what_may_keep_nothing(function):
+    """Going through a node again is an error where eager's node keeps tensors, and nowhere else."""
+    check(function, X, run=lambda function, inputs: twice(function, inputs, False), graphs=1)
+
+
 def write_between(which):
     def run(function, inputs):
         output = function(*inputs)
