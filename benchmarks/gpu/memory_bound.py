@@ -8,8 +8,8 @@ A time is the device's: an event before and one behind the call, which the host 
 ways take turns, and a time is the mean of the middle half of all rounds. The L2 cache is overwritten before each call. "copy" is the
 share of a copy's bandwidth: bytes of inputs and results, each once, divided by the time. A backward pass is timed without the
 forward pass; its bytes are those of what it must read (the gradient and what the formula needs) and of the gradients. --peer adds
-torch.compile, whose kernels several processes compile beforehand. --twice measures a second compilation of torch.compile's, too: by
-how much do two programs with the same kernels differ?
+torch.compile, whose kernels several processes compile beforehand. --twice compiles and measures that once more, too: what would a
+program with the same kernels as torch.compile's get?
 """
 
 import argparse
@@ -359,7 +359,7 @@ def print_summary(rows):
         print(f"torch.compile / ours: {mean(ratios):.2f} in the geometric mean, {shares_of(ratios)}; "
               f"most behind: {', '.join(f'{n} {r:.2f}' for r, n in behind[:12])}")
     if again := [r for r in rows if "peer again" in r]:
-        print(f"torch.compile / itself, compiled twice: {shares_of([r['peer'] / r['peer again'] for r in again])}")
+        print(f"torch.compile / the same once more: {shares_of([r['peer'] / r['peer again'] for r in again])}")
     if wrong := [f"{r['program']} {r['size']}" for r in rows if not r["right"] or r["in eager"]]:
         print("wrong, or in eager:", ", ".join(wrong))
     return not wrong
@@ -378,6 +378,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.prepare:
         return prepare(json.loads(arguments.prepare))
+    if arguments.twice and not arguments.peer:
+        parser.error("--twice needs --peer")
     clock = bandwidth = None
     if arguments.device == "cpu":
         arguments.sizes = [0]
@@ -401,9 +403,9 @@ def main():
             times = [f"{row[way]:.1f}" for way in ("eager", "ours", "peer") if way in row]
             cells.append(", ".join(times) + (f" ({row['copy']:.2f})" if "copy" in row else ""))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    right = print_summary(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
+    right = print_summary(rows)
     return 0 if right else 1
 
 

@@ -60,8 +60,8 @@ struct SplitCosts {
   // `few_columns` and at most `most_few_columns`. 0: `few_columns` always.
   int64_t elements_a_column = 0;
   int64_t most_few_columns = 0;
-  // Columns of at most `whole_column` elements stay whole where there are at least `many_columns`.
-  int64_t whole_column = 0;
+  // Reductions of at most `whole_elements` stay whole where there are at least `many_columns`.
+  int64_t whole_elements = 0;
   int64_t many_columns = 0;
   int64_t long_reduction = 128 * 1024;  // elements, of all results, that are worth another kernel
   int64_t long_row = 0;                 // and of one result, where they are contiguous

@@ -32,7 +32,8 @@ bool is_one_of(Node& node) {
   return ((dynamic_cast<Nodes*>(&node) != nullptr) || ...);
 }
 
-// The Python class of a node that eager's formulas make names what it keeps. These others keep nothing.
+// The Python class of a node of a formula names what the node keeps. The others that are named here have no
+// such class, and keep nothing.
 bool keeps_tensors(Node& node) {
   if (is_one_of<torch::autograd::AccumulateGrad, torch::autograd::Error, torch::autograd::CopyBackwards>(
           node))

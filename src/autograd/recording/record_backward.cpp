@@ -64,6 +64,27 @@ std::vector<ViewStep> steps_between(const graph::Graph& graph, ValueId base, Val
   return steps;
 }
 
+// Whether as_strided() of `base` makes `view` with the gradient that the recorded operators lead to `base`.
+// as_strided() of a part leads none to the elements that are outside of the part.
+bool is_strided_of_whole(const graph::Graph& graph, ValueId base, ValueId view) {
+  const auto elements = [&](ValueId id) { return element_count(graph.meta(id)); };
+  bool is_below_strided = false;
+  while (view != base) {
+    const graph::NodeId n = graph.values[view].node;
+    if (n == graph::kNoNode) return true;
+    const graph::Node& node = graph.nodes[n];
+    if (is_below_strided && elements(view) != elements(base)) return false;
+    if (ops::traits_of(*node.op).addresses_storage()) {
+      if (is_below_strided) return false;
+      is_below_strided = true;
+    }
+    view = graph::kNoValue;
+    graph::for_each_input(node, [&](ValueId id) { view = id; });
+    if (view == graph::kNoValue) return true;
+  }
+  return true;
+}
+
 torch::autograd::edge_list leaves_of(const Session& session) {
   torch::autograd::edge_list leaves;
   for (const at::Tensor& input : session.inputs)
@@ -283,6 +304,9 @@ void note_view(Session& session, const at::Tensor& tensor, ViewState state, Forw
   steps = steps_between(graph, session.value_of(differentiable_base(tensor)), session.value_of(tensor));
   if (steps.empty() && output.view_state != ViewState::Free)
     throw Unsupported("a result is a view that may not be written to, made by as_strided()");
+  if (steps.empty() &&
+      !is_strided_of_whole(graph, session.value_of(differentiable_base(tensor)), output.value))
+    throw Unsupported("a result is a view, made by as_strided() of a part of its tensor");
   for (const ViewStep& step : steps) {
     const trace::NodeHistory& history = session.recording.histories[step.node];
     joint.view_calls.try_emplace(

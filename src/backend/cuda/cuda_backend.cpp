@@ -144,15 +144,15 @@ class CudaBackend final : public Backend {
   }
 
   SplitCosts split_costs() const override {
-    // Two programs of a row a multiprocessor, or one to four of 64 columns: each has as much to do. Joining
-    // the parts costs the start of a kernel, so columns that are not long stay whole where programs of a
-    // sector's width keep all multiprocessors busy.
-    return {.few_rows = 264,
+    // Two programs of a row a multiprocessor, or one to four of 64 columns, of which each has as much to do.
+    // Joining the parts costs the start of a kernel: where little is reduced, programs of few columns do
+    // without.
+    return {.few_rows = 2 * kMultiprocessors,
             .few_columns = kMultiprocessors * kColumnsTogether,
-            .elements_a_column = 32 * 1024 / kColumnsTogether,
+            .elements_a_column = kLongProgram / kColumnsTogether,
             .most_few_columns = 4 * kMultiprocessors * kColumnsTogether,
-            .whole_column = 4096,
-            .many_columns = kMultiprocessors * kSector / 2,
+            .whole_elements = 8 * 1024 * 1024,
+            .many_columns = kMultiprocessors * kFewColumns,
             .long_reduction = 64 * 1024,
             .long_row = kLongProgram,
             .long_column = kLongProgram / 64,

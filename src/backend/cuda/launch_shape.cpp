@@ -14,12 +14,12 @@ namespace {
 
 using loop::Op;
 
-// That a thread loads and stores: with more, memory is slower by 1 %. Of four operands whose elements all
-// have 4 bytes, fewer are faster by as much.
+// That a thread loads and stores: with more, memory is slower by 1 %. Where the elements of all operands have
+// 4 bytes or more, and many bytes together, fewer a thread are faster by as much.
 constexpr int64_t kBytesAThread = 64;
 constexpr int64_t kWideBytesAThread = 32;
 constexpr int64_t kWideElement = 4;        // bytes
-constexpr int64_t kSeveralWideBytes = 16;  // of the elements of all operands
+constexpr int64_t kManyWideBytes = 16;     // of one element of each operand
 constexpr int64_t kLeastWideElements = 2;  // a thread
 // Where a body has more instructions, a thread has so many bytes of the operand with the smallest elements.
 constexpr size_t kLongBody = 16;
@@ -113,7 +113,7 @@ int64_t elements_a_thread(const LoopNest& nest) {
   const auto moving = [&](int64_t bytes_moved) {
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes_moved / moved)));
   };
-  if (smallest >= kWideElement && moved >= kSeveralWideBytes && length <= 2 * kLongBody)
+  if (smallest >= kWideElement && moved >= kManyWideBytes && length <= 2 * kLongBody)
     return std::clamp(moving(kWideBytesAThread), kLeastWideElements, kElementsAThread);
   return std::clamp(length > kLongBody ? kOperandBytesAThread / smallest : moving(kBytesAThread),
                     kLeastElementsAThread, kMostElementsAThread);

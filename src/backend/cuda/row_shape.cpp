@@ -21,17 +21,18 @@ constexpr int64_t kReducedRowTile = 2048;  // where nothing is stored for the el
 // Bytes that a program of short rows moves at least. The device starts a program in a nanosecond, in which
 // its memory moves 3 KiB.
 constexpr int64_t kBytesAProgram = 8192;
-// Where there are many rows: joining sums of many warps takes long. Where each row has one sum, and nothing
-// is stored for its elements, more threads that load are faster by 1 %.
+// Where there are many rows: joining sums of many warps takes long. A thread has more where each element of a
+// row has one value that is loaded and one that is stored. Where each row has one sum, and nothing is stored
+// for its elements, more threads that load are faster by 1 %.
 constexpr int64_t kRowBytesAThread = 64;
-constexpr int64_t kSingleRowBytesAThread = 128;  // where one value is loaded for an element
+constexpr int64_t kRowBytesAThreadOfOneLoad = 128;
 constexpr int64_t kSummedRowBytesAThread = 32;
 // Elements of a long row a step. A step waits for its loads, so there have to be several a thread: 64 bytes
 // where one value is loaded and one accumulates.
 constexpr int64_t kLoopedRow = 4096;
 constexpr int64_t kColumnThreads = 256;
 constexpr int64_t kColumnElementsAThread = 32;  // of a step down columns, which waits likewise
-constexpr int64_t kColumnStep = 4096;           // elements of all columns of a step, but for scans
+constexpr int64_t kColumnStep = 4096;           // elements of a step, of all columns together
 // Values that a thread has at once. With more, fewer programs fit into a multiprocessor.
 constexpr int64_t kColumnValuesAThread = 64;
 constexpr int64_t kShortColumn = 64;  // elements of a column that stays in registers
@@ -157,8 +158,10 @@ int64_t column_step(const LoopNest& nest, int64_t row, int64_t rows) {
   const auto fits = [&](int64_t count) { return elements * count <= kColumnValuesAThread; };
   if (row * rows <= kColumnThreads * elements && fits(values.loaded)) return row;
   while (elements > kLeastElementsAThread && !fits(values.loaded + values.accumulated)) elements /= 2;
-  const int64_t most = has_scans(nest) ? kColumnThreads * elements : kColumnStep;
-  return std::min(row, std::min(most, kColumnThreads * elements) / rows);
+  int64_t step = kColumnThreads * elements;
+  // A scan goes on from the step before, which takes its time: it has fewer steps.
+  if (!has_scans(nest)) step = std::min(step, kColumnStep);
+  return std::min(row, step / rows);
 }
 
 // Rows of which one program adds up the columns.
@@ -227,7 +230,7 @@ LaunchShape along_rows(const LoopNest& nest, const RowsOf& rows) {
   if (shape.is_persistent && rows.count >= kPrograms) {
     const StepValues values = step_values(nest);
     const int64_t bytes_a_thread = !stores_elements && values.accumulated == 1 ? kSummedRowBytesAThread
-                                   : values.loaded == 1                        ? kSingleRowBytesAThread
+                                   : stores_elements && values.loaded == 1     ? kRowBytesAThreadOfOneLoad
                                                                                : kRowBytesAThread;
     // Threads scan their own elements one after another.
     const int64_t most_a_thread = has_scans(nest)   ? kElementsAThread
@@ -253,9 +256,9 @@ LaunchShape down_columns(const LoopNest& nest, const RowsOf& rows) {
   LaunchShape shape{.form = Form::Rows};
   shape.rows =
       std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(rows.count));
-  // Few short columns, as parts that are joined: what a program reads of a line is a sector at least.
-  while (shape.rows > kSector / smallest_element(nest) && rows.count / shape.rows < kMultiprocessors)
-    shape.rows /= 2;
+  // Few short columns, as parts that are joined: what a program reads of a line is a sector, but of bytes.
+  const int64_t fewest = std::min(kSector / smallest_element(nest), kFewColumns);
+  while (shape.rows > fewest && rows.count / shape.rows < kMultiprocessors) shape.rows /= 2;
   shape.is_persistent = rows.is_known && rows.row <= kShortColumn;
   shape.columns = shape.is_persistent ? rows.row : column_step(nest, rows.row, shape.rows);
   const int64_t elements = shape.rows * shape.columns;

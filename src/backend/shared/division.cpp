@@ -8,10 +8,11 @@ namespace {
 
 using loop::LoopVariable;
 
-// Parts of equal length are preferred to this share of what could be had with a shorter one, and where steps
-// through them are whole, too.
+// Parts of equal length are preferred if they are at least this share of the parts that could be had with a
+// shorter one. Fewer are enough if they consist of whole steps, since then nothing at all is masked.
 constexpr double kEvenEnough = 0.85;
-constexpr double kAlignedEnough = 0.7;
+constexpr double kWholeStepsEnough = 0.7;
+constexpr int64_t kStep = 64;  // iterations of the last loop that is divided
 // At most this share of the iterations of all parts is masked.
 constexpr double kMostMasked = 0.125;
 
@@ -73,11 +74,10 @@ Division divide(const std::vector<LoopVariable>& loops, int64_t most, bool may_b
   division.counts = search.run(std::nullopt, 1);
   division.total = search.total();
   int64_t uneven_length = 0;
-  bool is_aligned = true;
+  bool has_whole_steps = false;
   for (size_t k = 0; k < loops.size(); ++k)
-    if (const int64_t count = division.counts[k]; count > 1)
-      is_aligned = is_aligned && extent_of(loops[k]) / count % alignment == 0;
-  const double enough = is_aligned ? kAlignedEnough : kEvenEnough;
+    if (division.counts[k] > 1) has_whole_steps = extent_of(loops[k]) / division.counts[k] % kStep == 0;
+  const double enough = has_whole_steps ? kWholeStepsEnough : kEvenEnough;
   const bool is_even_enough = static_cast<double>(division.total) >= enough * static_cast<double>(most);
   for (size_t k = 0; may_be_uneven && !is_even_enough && k < loops.size(); ++k) {
     const int64_t extent = extent_of(loops[k]);

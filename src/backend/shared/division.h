@@ -16,10 +16,10 @@ struct Division {
   int64_t total = 1;             // the product of the counts
 };
 
-// At most `most` parts, outer loops before inner ones. Counts that divide the extents leave nothing to be
-// masked, and are taken if they make nearly as many parts; fewer are enough where the lengths are multiples of
-// `alignment`. Elsewhere, if `may_be_uneven`, the last part of one loop is shorter, and the length of its parts
-// a multiple of `alignment` if it is the last loop.
+// At most `most` parts, outer loops before inner ones. With counts that divide the extents, the last part is
+// as long as the others and needs no mask: these are taken if they make nearly as many parts. Elsewhere, if
+// `may_be_uneven`, the last part of one loop is shorter, and the length of its parts a multiple of
+// `alignment` if it is the last loop.
 Division divide(const std::vector<loop::LoopVariable>& loops, int64_t most, bool may_be_uneven,
                 int64_t alignment);
 

@@ -43,12 +43,16 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 def leaky_relu_(input, negative_slope=0.01):
     return leaky_relu(input, negative_slope, True)
 
+# exp(scaled) - 1 where x is negative. At x = 0 it is a line: the second gradient of PyTorch's formula is zero.
+def exponential(x, scaled):
+    return torch.where(x < 0, torch.expm1(torch.where(x < 0, scaled, 0.0)), scaled)
+
 def elu(input, alpha=1.0, inplace=False):
     if inplace and alpha < 0:
         return torch.nn.functional.elu(input, number(alpha), inplace)
     x = widened(operand(input, inplace))
-    negative = torch.expm1(x.clamp(max=0)) * alpha
-    return written(input, torch.where(x > 0, x, negative).to(input.dtype), inplace)
+    negative = exponential(x, x) * alpha
+    return written(input, torch.where(x <= 0, negative, x).to(input.dtype), inplace)
 
 def elu_(input, alpha=1.0):
     return elu(input, alpha, True)
@@ -57,8 +61,8 @@ def celu(input, alpha=1.0, inplace=False):
     if alpha == 0 or (inplace and alpha < 0):
         return torch.nn.functional.celu(input, number(alpha), inplace)
     x = widened(operand(input, inplace))
-    negative = torch.expm1(x.clamp(max=0) * (1.0 / alpha)) * alpha
-    return written(input, torch.where(x > 0, x, negative).to(input.dtype), inplace)
+    negative = exponential(x, x * (1.0 / alpha)) * alpha
+    return written(input, torch.where(x <= 0, negative, x).to(input.dtype), inplace)
 
 def celu_(input, alpha=1.0):
     return celu(input, alpha, True)
@@ -90,6 +94,12 @@ def softplus(input, beta=1.0, threshold=20.0):
     scaled = x * beta
     is_linear = scaled > threshold
     curve = torch.log1p(torch.exp(torch.where(is_linear, 0.0, scaled))) / beta
+    if input.requires_grad:
+        # At the threshold it is a line: the second gradient of PyTorch's formula is zero.
+        is_border = (scaled == threshold) & scaled.isfinite()
+        place = torch.where(is_border, x, 0.0)
+        line = curve.detach() + (place - place.detach()) * torch.sigmoid(scaled.detach())
+        curve = torch.where(is_border, line, curve)
     return torch.where(is_linear, x, curve).to(input.dtype)
 
 def hardshrink(input, lambd=0.5):
@@ -97,7 +107,7 @@ def hardshrink(input, lambd=0.5):
     return with_second_gradient(torch.where((input >= -bound) & (input <= bound), 0.0, input), input)
 
 def softshrink(input, lambd=0.5):
-    if lambd < 0:
+    if not lambd >= 0:
         return torch.nn.functional.softshrink(input, number(lambd))
     bound = element(lambd, input)
     moved = torch.where(input > bound, input - lambd, input + lambd)
@@ -111,7 +121,7 @@ def reduced(loss, reduction):
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     is_usual = weight is None and reduction in ("none", "mean", "sum") and input.dtype == target.dtype
-    if not is_usual or delta <= 0 or input.shape != target.shape:
+    if not is_usual or not delta > 0 or input.shape != target.shape:
         return torch.nn.functional.huber_loss(input, target, reduction, number(delta), weight)
     distance = (input - target).abs()
     loss = torch.where(distance <= delta, 0.5 * distance * distance, (distance - 0.5 * delta) * delta)
@@ -119,7 +129,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     is_usual = size_average is None and reduce is None and reduction in ("none", "mean", "sum")
-    if not is_usual or input.dtype != target.dtype or beta <= 0 or input.shape != target.shape:
+    if not is_usual or input.dtype != target.dtype or not beta > 0 or input.shape != target.shape:
         return torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, number(beta))
     distance = (input - target).abs()
     loss = torch.where(distance < beta, 0.5 * distance * distance / beta, distance - 0.5 * beta)

@@ -71,7 +71,7 @@ Metas element_loss(const ShapeContext& context) {
 }
 
 Metas smooth_l1_loss(const ShapeContext& context) {
-  if (real(context, 3).value_or(1) < 0) refused_by_eager(context, "a negative beta");
+  if (!(real(context, 3).value_or(1) >= 0)) refused_by_eager(context, "a beta that is negative or NaN");
   return element_loss(context);
 }
 

@@ -136,12 +136,12 @@ TEST_CASE("split reductions: columns that stay whole, and large ones") {
   };
   backend::SplitCosts costs = small_costs();
   CHECK(is_split(costs));
-  costs.whole_column = 200;
+  costs.whole_elements = 2400;
   costs.many_columns = 12;
   CHECK(!is_split(costs));
-  costs.whole_column = 199;
+  costs.whole_elements = 2399;
   CHECK(is_split(costs));
-  costs.whole_column = 200;
+  costs.whole_elements = 2400;
   costs.many_columns = 13;
   CHECK(is_split(costs));
 
@@ -155,6 +155,21 @@ TEST_CASE("split reductions: columns that stay whole, and large ones") {
   CHECK(is_split(costs));
   costs.most_few_columns = 24;
   CHECK(!is_split(costs));
+  costs.few_columns = 96;  // is the least, whatever the size
+  costs.elements_a_column = 1000;
+  CHECK(is_split(costs));
+}
+
+TEST_CASE("split reductions: parts of the same length") {
+  const auto parts = [](int64_t extent, int64_t most) {
+    const std::vector<loop::LoopVariable> loops = {{Expr::variable("r", 1, {0, extent - 1}), extent}};
+    return backend::divide(loops, most, true, 16);
+  };
+  CHECK(parts(1024, 11).total == 8);          // 0.73 of 11, of two steps each
+  CHECK(parts(1024, 12).uneven.has_value());  // 0.67
+  CHECK(parts(1008, 11).uneven.has_value());  // 9 would be 0.82 of 11, but of 112 each: no whole steps
+  CHECK(parts(1008, 11).total == 11);
+  CHECK(!parts(1008, 9).uneven.has_value());
 }
 
 TEST_CASE("split reductions: several loops") {

@@ -328,13 +328,21 @@ bool has_linear_indices(const Computation& c) {
                              [&](const auto& index) { return std::ranges::all_of(index, is_linear); });
 }
 
-// Fewer results of so many elements leave the device idle.
-double few_results(const SplitCosts& costs, double results, double elements, bool is_row) {
+// How many results keep the device busy without parts. `all_elements`: of all results.
+double enough_results(const SplitCosts& costs, double all_elements, bool is_row) {
   if (is_row) return static_cast<double>(costs.few_rows);
   const auto few = static_cast<double>(costs.few_columns);
   if (costs.elements_a_column == 0) return few;
-  return std::clamp(results * elements / static_cast<double>(costs.elements_a_column), few,
-                    static_cast<double>(costs.most_few_columns));
+  return std::max(few, std::min(all_elements / static_cast<double>(costs.elements_a_column),
+                                static_cast<double>(costs.most_few_columns)));
+}
+
+// Whether columns stay whole because programs of few columns each keep the device busy.
+bool are_many_short_columns(const SplitCosts& costs, const Computation& c) {
+  const auto is_known = [](const LoopVariable& l) { return l.extent.is_constant(); };
+  const double results = iterations(c.loops);
+  return std::ranges::all_of(c.loops, is_known) && results >= static_cast<double>(costs.many_columns) &&
+         results * iterations(c.reduction) <= static_cast<double>(costs.whole_elements);
 }
 
 // How many parts of each result make the device busy.
@@ -342,7 +350,7 @@ int64_t wanted_parts(const SplitCosts& costs, double results, double elements, b
   const int64_t most = std::min(costs.most_parts, static_cast<int64_t>(elements) / kLeastPart);
   if (!costs.fills_device) return most;
   const auto together = static_cast<double>(is_row ? 1 : costs.columns_together);
-  const double programs = few_results(costs, results, elements, is_row) / together;
+  const double programs = enough_results(costs, results * elements, is_row) / together;
   const double share = programs / std::max(std::ceil(results / together), 1.0);
   // No more than fit at once, where that is more than the least.
   const auto parts = static_cast<int64_t>(share);
@@ -358,11 +366,9 @@ std::vector<Computation> split_long_reduction(loop::Program& program, Computatio
   const double results = iterations(c.loops), elements = iterations(c.reduction);
   if (results * elements < static_cast<double>(costs.long_reduction)) return {};
   const bool is_row = reduces_rows(program, c);
-  if (results >= few_results(costs, results, elements, is_row)) return {};
+  if (results >= enough_results(costs, results * elements, is_row)) return {};
   if (elements < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
-  if (!is_row && elements <= static_cast<double>(costs.whole_column) &&
-      results >= static_cast<double>(costs.many_columns))
-    return {};
+  if (!is_row && are_many_short_columns(costs, c)) return {};
   // The elements that count for a mean and its variance are the first ones of a part.
   const bool may_be_uneven = costs.masks_parts && !checks_indices(c.body) && has_linear_indices(c) &&
                              (c.kind != ReductionKind::Welford || c.reduction.size() == 1);

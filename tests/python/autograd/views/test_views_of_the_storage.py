@@ -14,6 +14,18 @@ VIEWS = {
     "windows of a part": (lambda: torch.randn(12)[2:], lambda a: a.as_strided((4, 3), (2, 1), 3)),
     "a transposed argument": (lambda: torch.randn(3, 4).t(), lambda a: a.as_strided((4, 3), (1, 4))),
 }
+# Gradients reach the elements of the part alone.
+OF_PARTS = {
+    "a column": lambda a: a.select(-1, 0).as_strided((3,), (1,)),
+    "within a column": lambda a: a.select(-1, 0).as_strided((3,), (4,)),
+    "behind some rows": lambda a: a[1:].as_strided((3, 2), (1, 4), 0),
+    "windows of columns": lambda a: a[:, 1:3].as_strided((2, 2), (1, 1)),
+    "repeated rows": lambda a: a[:2].repeat(2, 1).as_strided((3,), (1,)),
+    "expanded": lambda a: a[0].expand(4, 4).as_strided((4, 4), (4, 1)),
+    "twice": lambda a: a.as_strided((3,), (2,)).as_strided((5,), (1,)),
+    "a part of it": lambda a: a.as_strided((3, 2), (2, 1))[1:],
+    "all of it, turned": lambda a: a.t().view(2, 2, 4).as_strided((3,), (1,), 2),
+}
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
@@ -39,6 +51,28 @@ def test_gradients(name, read_by_others, dynamic):
     expected, compiled = run(program), oxyfuel.compile(program, dynamic=dynamic)
     for _ in range(2):
         torch.testing.assert_close(run(compiled), expected)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("of_result", [False, True])
+@pytest.mark.parametrize("name", OF_PARTS)
+def test_gradients_of_parts(name, of_result, dynamic):
+    """As results themselves, and of an argument as of a result."""
+    view = OF_PARTS[name]
+
+    def program(a):
+        seen = view(a * 2 if of_result else a)
+        return seen, seen.square().sum()
+
+    def run(function):
+        a = torch.linspace(-2, 2, 16).view(4, 4).requires_grad_()
+        seen, total = function(a)
+        first = torch.autograd.grad(seen, a, torch.arange(1.0, seen.numel() + 1).view(seen.shape), retain_graph=True)
+        return seen, *first, *torch.autograd.grad(total, a)
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for _ in range(2):
+        torch.testing.assert_close(run(compiled), run(program))
 
 
 @pytest.mark.parametrize("fusion", [True, False])
