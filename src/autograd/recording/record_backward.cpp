@@ -411,8 +411,16 @@ Gradients run_backward(const torch::autograd::edge_list& roots, const std::vecto
   return gradients;
 }
 
-// Those of the inputs that require grad come first, whether anything flows into them or not.
-void add_gradients(Session& session, const Gradients& values, const SeparateBackward& separate,
+// What the program's own code in the backward pass, a hook or a torch.autograd.Function, was the first to
+// read is an input of the forward pass, too: it comes before the tangents, as the session counts its inputs.
+void move_tangents_behind(std::vector<ValueId>& inputs, size_t tangents, Joint& joint) {
+  const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(joint.forward_inputs);
+  const auto late = std::rotate(first, first + static_cast<std::ptrdiff_t>(tangents), inputs.end());
+  joint.forward_inputs += static_cast<size_t>(late - first);
+}
+
+// Those of the first `inputs` inputs that require grad come first, whether anything flows into them or not.
+void add_gradients(Session& session, size_t inputs, const Gradients& values, const SeparateBackward& separate,
                    Joint& joint) {
   const auto add = [&](const at::Tensor& value, Gradient gradient) {
     if (value.defined()) {
@@ -423,7 +431,7 @@ void add_gradients(Session& session, const Gradients& values, const SeparateBack
     joint.gradients.push_back(std::move(gradient));
   };
   size_t leaf = 0;
-  for (size_t i = 0; i < session.inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs; ++i) {
     if (!session.inputs[i].requires_grad()) continue;
     Gradient gradient{.input = static_cast<int32_t>(i)};
     for (const SeparateBackward::Place& place : separate.places) {
@@ -489,8 +497,10 @@ Joint record_backward(Session& session, const std::vector<at::Tensor>& outputs) 
   torch::autograd::edge_list roots = edges_of(with_tangents(carriers));
   roots.insert(roots.end(), separate.joins.begin(), separate.joins.end());
   joint.why_not_again = why_not_again(own);
+  const size_t inputs = session.inputs.size();
   const Gradients gradients = run_backward(roots, tangents, leaves, separate);
-  add_gradients(session, gradients, separate, joint);
+  move_tangents_behind(session.recording.graph.inputs, tangents.size(), joint);
+  add_gradients(session, inputs, gradients, separate, joint);
   note_what_autograd_keeps(session.recording, joint);
   return joint;
 }

@@ -1,5 +1,7 @@
 #include "autograd/recording/separate_backward.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -37,13 +39,32 @@ void unite(std::vector<int32_t>& groups, int32_t gone, int32_t kept) {
     if (group == gone) group = kept;
 }
 
-// The number of the first result with which each shares a node that saves tensors; -1 where it has none.
-std::vector<int32_t> sharing(const std::vector<Stretch>& stretches, BackwardNetwork& network) {
+using Test = std::function<bool(NetworkId)>;
+
+// Whether a node saves tensors, which the first pass through it frees.
+Test saves_tensors(BackwardNetwork& network) {
+  return [&network](NetworkId id) { return network.saves_tensors(id); };
+}
+
+// Whether what comes from several results has to go through a node at once. Eager frees what it saves. And
+// the program's own code need not give the sum of the gradients for the sum of two.
+Test wants_one_pass(BackwardNetwork& network) {
+  return [&network](NetworkId id) {
+    Node& node = network.node(id);
+    const bool is_leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(&node) != nullptr;
+    return network.saves_tensors(id) || dynamic_cast<ProgramNode*>(&node) != nullptr ||
+           (!is_leaf && has_hooks(node));
+  };
+}
+
+// The number of the first result with which each shares a node that passes the test; -1 where it has none.
+std::vector<int32_t> sharing(const std::vector<Stretch>& stretches, const BackwardNetwork& network,
+                             const Test& test) {
   std::vector<int32_t> group(stretches.size(), -1);
   IdVector<NetworkId, int32_t> first(network.size(), -1);
   for (size_t t = 0; t < stretches.size(); ++t)
     for (const NetworkId id : stretches[t].nodes) {
-      if (!network.saves_tensors(id)) continue;
+      if (!test(id)) continue;
       if (group[t] < 0) group[t] = static_cast<int32_t>(t);
       if (first[id] < 0) first[id] = static_cast<int32_t>(t);
       const int32_t owner = group[static_cast<size_t>(first[id])];
@@ -116,8 +137,9 @@ bool is_end(const NetworkEdge& edge, const ResultsByNode& reached_by) {
   return !edge.to.is_valid() || edge.place.is_valid() || reached_by[edge.to].empty();
 }
 
-// Whether a node that is reached, or one behind it, saves tensors.
-IdVector<NetworkId, bool> leads_to_saved(const ResultsByNode& reached_by, BackwardNetwork& network) {
+// Whether a node that is reached, or one behind it, passes the test.
+IdVector<NetworkId, bool> leads_to(const ResultsByNode& reached_by, const BackwardNetwork& network,
+                                   const Test& test) {
   IdVector<NetworkId, bool> leads(network.size()), is_known(network.size());
   std::vector<NetworkId> stack;
   for (const NetworkId id : network.ids())
@@ -128,7 +150,7 @@ IdVector<NetworkId, bool> leads_to_saved(const ResultsByNode& reached_by, Backwa
       stack.pop_back();
       continue;
     }
-    bool leads_there = network.saves_tensors(id), is_ready = true;
+    bool leads_there = test(id), is_ready = true;
     for (const NetworkEdge& edge : network.edges(id)) {
       if (is_end(edge, reached_by)) continue;
       if (is_known[edge.to]) {
@@ -147,14 +169,14 @@ IdVector<NetworkId, bool> leads_to_saved(const ResultsByNode& reached_by, Backwa
 }
 
 // The edges by which gradients come from nodes that some of the results share to nodes that more of them do,
-// down to the last that saves something. Empty if there is a hook at one: it is recorded where it is.
+// down to the last that wants one pass. Empty if there is a hook at one: it is recorded where it is.
 edge_list joins_between(const std::vector<bool>& chosen, const std::vector<Stretch>& stretches,
                         BackwardNetwork& network) {
   ResultsByNode reached_by(network.size());
   for (size_t t = 0; t < stretches.size(); ++t)
     if (chosen[t])
       for (const NetworkId id : stretches[t].nodes) reached_by[id].add(t);
-  const IdVector<NetworkId, bool> leads = leads_to_saved(reached_by, network);
+  const IdVector<NetworkId, bool> leads = leads_to(reached_by, network, wants_one_pass(network));
   edge_list joins;
   for (const NetworkId id : network.ids()) {
     if (reached_by[id].empty()) continue;
@@ -187,9 +209,9 @@ Parts parts_at(edge_list places, const Leaves& leaves, BackwardNetwork& network)
   for (const Edge& place : parts.places) parts.ends.push_back(!has_hooks(*place.function));
   for (size_t t = 0; t < count; ++t) parts.stretches.push_back(stretch_of(PlaceId(t), network, parts.ends));
   const std::vector<Stretch>& stretches = parts.stretches;
-  parts.number = sharing(stretches, network);
-  // What saves nothing and has nothing to do with other results shares a part with what flows into the same
-  // leaves: a leaf's hooks would be called for the others, too.
+  parts.number = sharing(stretches, network, wants_one_pass(network));
+  // What goes through no such node and has nothing to do with other results shares a part with what flows
+  // into the same leaves: a leaf's hooks would be called for the others, too.
   std::map<std::vector<bool>, int32_t> alone;
   for (size_t t = 0; t < count; ++t) {
     if (parts.number[t] >= 0) continue;
@@ -251,7 +273,9 @@ SeparateBackward separate_backward(const edge_list& results, const edge_list& le
     for (size_t u = 0; u < count; ++u) ends[u] = part(u) != part(t) && parts->ends[u];
     stretches.push_back(stretch_of(PlaceId(t), network, ends));
   }
-  const std::vector<int32_t> freed_with = sharing(whole, network), own = sharing(stretches, network);
+  const Test frees = saves_tensors(network);
+  const std::vector<int32_t> freed_with = sharing(whole, network, frees),
+                             own = sharing(stretches, network, frees);
   for (size_t t = 0; t < count; ++t) {
     SeparateBackward::Place& place = separate.places[t];
     place.tangent.freed_with = freed_with[t];
