@@ -233,8 +233,14 @@ void as_stored(LoweringContext& context, const Node& node) {
 Lowering logical(Formula fn, size_t operands) {
   return [fn, operands](LoweringContext& context, const Node& node) {
     constexpr size_t kOperands[] = {0, 1};
-    elementwise(context, node, std::span(kOperands, operands), DType::Bool, Exact::None, fn, 1,
-                Held::Rounded);
+    // An operand may be zero in the type that both have together: 256 as a byte.
+    const DType type = operands == 2 ? promoted(context, node, {0, 1}) : DType::Bool;
+    const auto of_tests = [fn](Values v) {
+      std::vector<Value> tests;
+      for (const Value& value : v) tests.push_back(value.builder->cast(value, DType::Bool));
+      return fn(tests);
+    };
+    elementwise(context, node, std::span(kOperands, operands), type, Exact::None, of_tests, 1, Held::Rounded);
   };
 }
 

@@ -17,6 +17,7 @@ void add_indexing(torch::Library& library);
 void add_matrix_chains(torch::Library& library);
 void add_matrix_functions(torch::Library& library);
 void add_matrix_products(torch::Library& library);
+void add_norms(torch::Library& library);
 void add_quantiles(torch::Library& library);
 void add_recurrent(torch::Library& library);
 void add_reshaping(torch::Library& library);
