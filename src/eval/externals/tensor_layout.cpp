@@ -82,7 +82,10 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
   const bool is_marked = has_marks(real);
   const std::vector<Dimension>* const specified =
       interpreter.options.specified_sizes ? interpreter.options.specified_sizes->of_tensor(real) : nullptr;
-  if (interpreter.guards().is_stable(source) && !is_marked && !specified) return std::nullopt;
+  // What the program itself holds has numbers until they change, and parameters and buffers for good.
+  const bool is_said = is_marked || specified != nullptr;
+  if (interpreter.guards().is_module_state(source) && !is_said) return std::nullopt;
+  const bool all_vary = interpreter.options.all_sizes_vary && !interpreter.guards().is_stable(source);
   const at::Tensor& tensor = runtime::tensor_of(real);
   const std::string place = interpreter.guards().describe(source);
   TensorMeta meta = runtime::metadata_of(tensor);
@@ -91,10 +94,9 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
     const auto dimension = static_cast<int32_t>(d);
     const Dimension said = said_of(specified, is_marked, real, d, tensor.dim());
-    const bool is_symbol =
-        said.mark.kind == sym::MarkKind::None
-            ? interpreter.options.all_sizes_vary || varies(interpreter, place, IntegerPart::Size, d)
-            : said.mark.kind != sym::MarkKind::Static;
+    const bool is_symbol = said.mark.kind == sym::MarkKind::None
+                               ? all_vary || varies(interpreter, place, IntegerPart::Size, d)
+                               : said.mark.kind != sym::MarkKind::Static;
     if (!is_symbol || is_fixed(interpreter, place, d)) continue;
     meta.sizes[d] = new_symbol(interpreter, {source, IntegerPart::Size, dimension}, sym::SymbolKind::Size,
                                tensor.size(dimension), said.mark);

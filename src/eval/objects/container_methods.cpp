@@ -9,6 +9,7 @@
 #include "eval/externals/c_calls.h"
 #include "eval/externals/effects.h"
 #include "eval/externals/external_containers.h"
+#include "eval/externals/plain.h"
 #include "eval/externals/type_lookup.h"
 #include "eval/objects/containers.h"
 #include "eval/objects/merging.h"
@@ -122,6 +123,10 @@ std::optional<Ref> change_list(Interpreter& interpreter, PyObject* self, std::st
   }
   s->written = true;
   Ref copy = s->copy;
+  if (name == "__setitem__" && count == 2) {  // the item may be a number that varies
+    const Ref key = plain(interpreter, given[0].get(), "indexing");
+    return PyObject_SetItem(copy.get(), key.get(), given[1].get()) == 0 ? none : Ref();
+  }
   Ref result =
       name == "__setitem__" || name == "__delitem__" || name == "__imul__"
           ? call_real(interpreter,
