@@ -117,6 +117,12 @@ pointwise("rms_norm", lambda x: F.rms_norm(x, (WIDTH,)))
 
 
 @program
+def wide_column_sum(count, device):
+    """As the gradient of the bias in a model's feed-forward layers."""
+    return Program(lambda x: x.sum(0), [tensor(rows_of(count, 3 * WIDTH), 3 * WIDTH, device=device)])
+
+
+@program
 def layer_norm(count, device):
     x, w, b = tensor(rows_of(count), WIDTH, device=device), tensor(WIDTH, device=device), tensor(WIDTH, device=device)
     return Program(lambda x, w, b: F.layer_norm(x, (WIDTH,), w, b), [x, w, b])

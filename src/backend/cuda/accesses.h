@@ -17,7 +17,7 @@ inline constexpr int64_t kLeastElementsAThread = 4;
 inline constexpr int64_t kMostElementsAThread = 16;
 inline constexpr int64_t kLine = 128;       // bytes of a line of memory
 inline constexpr int64_t kSector = 32;      // bytes of the least that is read of it
-inline constexpr int64_t kFewColumns = 16;  // of one program, that still reads a sector of half precision
+inline constexpr int64_t kFewColumns = 16;  // the fewest of a program: a sector of half precision
 inline constexpr int kManyOperands = 5;
 
 struct Access {

@@ -256,7 +256,7 @@ LaunchShape down_columns(const LoopNest& nest, const RowsOf& rows) {
   LaunchShape shape{.form = Form::Rows};
   shape.rows =
       std::min<int64_t>(std::max<int64_t>(kLine / smallest_element(nest), 32), power_of_two(rows.count));
-  // Few short columns, as parts that are joined: what a program reads of a line is a sector, but of bytes.
+  // Few short columns, as parts that are joined: a program reads a sector of a line, half of one of bytes.
   const int64_t fewest = std::min(kSector / smallest_element(nest), kFewColumns);
   while (shape.rows > fewest && rows.count / shape.rows < kMultiprocessors) shape.rows /= 2;
   shape.is_persistent = rows.is_known && rows.row <= kShortColumn;

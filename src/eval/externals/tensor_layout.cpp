@@ -82,7 +82,8 @@ std::optional<TensorMeta> admit_layout(Interpreter& interpreter, PyObject* real,
   const bool is_marked = has_marks(real);
   const std::vector<Dimension>* const specified =
       interpreter.options.specified_sizes ? interpreter.options.specified_sizes->of_tensor(real) : nullptr;
-  // What the program itself holds has numbers until they change, and parameters and buffers for good.
+  // Parameters and buffers have numbers for good. Other tensors that the program holds itself have numbers
+  // until they change.
   const bool is_said = is_marked || specified != nullptr;
   if (interpreter.guards().is_module_state(source) && !is_said) return std::nullopt;
   const bool all_vary = interpreter.options.all_sizes_vary && !interpreter.guards().is_stable(source);

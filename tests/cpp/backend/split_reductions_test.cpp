@@ -134,30 +134,30 @@ TEST_CASE("split reductions: columns that stay whole, and large ones") {
 )";
     return check_split(text, costs, random).steps > 0;
   };
-  backend::SplitCosts costs = small_costs();
-  CHECK(is_split(costs));
-  costs.whole_elements = 2400;
-  costs.many_columns = 12;
-  CHECK(!is_split(costs));
-  costs.whole_elements = 2399;
-  CHECK(is_split(costs));
-  costs.whole_elements = 2400;
-  costs.many_columns = 13;
-  CHECK(is_split(costs));
+  const auto may_stay_whole = [&](int64_t whole_elements, int64_t many_columns) {
+    backend::SplitCosts costs = small_costs();
+    costs.whole_elements = whole_elements;
+    costs.many_columns = many_columns;
+    return !is_split(costs);
+  };
+  CHECK(!may_stay_whole(0, 0));
+  CHECK(may_stay_whole(2400, 12));
+  CHECK(!may_stay_whole(2399, 12));
+  CHECK(!may_stay_whole(2400, 13));
 
-  costs = small_costs();
-  costs.few_columns = 24;  // 2 parts of each group of columns are not worth a kernel that joins them
-  CHECK(!is_split(costs));
-  costs.most_few_columns = 96;
-  costs.elements_a_column = 100;
-  CHECK(!is_split(costs));
-  costs.elements_a_column = 25;
-  CHECK(is_split(costs));
-  costs.most_few_columns = 24;
-  CHECK(!is_split(costs));
-  costs.few_columns = 96;  // is the least, whatever the size
-  costs.elements_a_column = 1000;
-  CHECK(is_split(costs));
+  const auto is_split_for = [&](int64_t few_columns, int64_t elements_a_column, int64_t most_few_columns) {
+    backend::SplitCosts costs = small_costs();
+    costs.few_columns = few_columns;
+    costs.elements_a_column = elements_a_column;
+    costs.most_few_columns = most_few_columns;
+    return is_split(costs);
+  };
+  // 2 parts of each group of columns are not worth a kernel that joins them.
+  CHECK(!is_split_for(24, 0, 0));
+  CHECK(!is_split_for(24, 100, 96));
+  CHECK(is_split_for(24, 25, 96));
+  CHECK(!is_split_for(24, 25, 24));
+  CHECK(is_split_for(96, 1000, 24));  // few_columns is the least, whatever the size
 }
 
 TEST_CASE("split reductions: parts of the same length") {

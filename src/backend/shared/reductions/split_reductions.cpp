@@ -337,8 +337,8 @@ double enough_results(const SplitCosts& costs, double all_elements, bool is_row)
                                 static_cast<double>(costs.most_few_columns)));
 }
 
-// Whether columns stay whole because programs of few columns each keep the device busy.
-bool are_many_short_columns(const SplitCosts& costs, const Computation& c) {
+// Whether columns are not split because programs of few columns each keep the device busy.
+bool columns_stay_whole(const SplitCosts& costs, const Computation& c) {
   const auto is_known = [](const LoopVariable& l) { return l.extent.is_constant(); };
   const double results = iterations(c.loops);
   return std::ranges::all_of(c.loops, is_known) && results >= static_cast<double>(costs.many_columns) &&
@@ -368,7 +368,7 @@ std::vector<Computation> split_long_reduction(loop::Program& program, Computatio
   const bool is_row = reduces_rows(program, c);
   if (results >= enough_results(costs, results * elements, is_row)) return {};
   if (elements < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
-  if (!is_row && are_many_short_columns(costs, c)) return {};
+  if (!is_row && columns_stay_whole(costs, c)) return {};
   // The elements that count for a mean and its variance are the first ones of a part.
   const bool may_be_uneven = costs.masks_parts && !checks_indices(c.body) && has_linear_indices(c) &&
                              (c.kind != ReductionKind::Welford || c.reduction.size() == 1);

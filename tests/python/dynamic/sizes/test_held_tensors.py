@@ -101,7 +101,7 @@ def test_a_tensor_of_an_object_that_is_replaced():
     assert oxyfuel.metrics()["graphs"] <= 3, oxyfuel.metrics()["recompile_reasons"]
 
 
-def test_buffers_keep_numbers():
+def test_a_buffer_that_is_replaced():
     class Table(torch.nn.Module):
         def __init__(self):
             super().__init__()
