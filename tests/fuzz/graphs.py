@@ -69,8 +69,11 @@ def _prepare(program, namespace, call, module=None):
     elif program.weights and call == 1:
         with torch.no_grad():
             for name, value in zip(names, inputs[: program.weights]):
-                if _is_overwritten(getattr(module, name), value):
-                    getattr(module, name).copy_(value)
+                weight = getattr(module, name)
+                if _is_overwritten(weight, value):
+                    weight.copy_(value)
+                if weight.requires_grad != value.requires_grad:
+                    weight.requires_grad_(value.requires_grad)  # the call before took it away; a float64 run starts with it
     elif program.weights and call >= 2:
         for name, value in zip(names, inputs[: program.weights]):
             setattr(module, name, _parameter(value))
