@@ -47,6 +47,9 @@ class Order {
 
   bool is_general() const { return is_general_; }
 
+  // Whether an answer was one that sizes other than 0 and 1 do not give.
+  bool is_special() const { return is_special_; }
+
   // -1: a < b, 0: equal, 1: a > b.
   int compare(const Expr& a, const Expr& b) const {
     if (a.is_constant() && b.is_constant())
@@ -81,12 +84,15 @@ class Order {
     if (!asks_) return general ? *general : questions.at_hand(question).value_or(false);
     const bool is_right =
         general && (is_general_ || questions.at_hand(question).value_or(*general) == *general);
-    return is_right ? *general : questions.decide_layout(question);
+    if (is_right) return *general;
+    is_special_ = true;
+    return questions.decide_layout(question);
   }
 
   const ShapeContext& context_;
   bool asks_;
   bool is_general_;
+  mutable bool is_special_ = false;
 };
 
 // Whether some two dimensions of more than one index have no order that all operands agree on. Then it is up
@@ -165,8 +171,8 @@ class OrderBesideOnes {
   }
 
   bool may_differ() const {
-    return is_of_interest_ && (differs_if_some_are_silent() || differs_if_own_are_heard() ||
-                               (ones_.size() == 1 && differs_at_an_end()));
+    return is_of_interest_ &&
+           (differs_if_some_are_silent() || differs_if_own_are_heard() || differs_at_an_end());
   }
 
  private:
@@ -208,7 +214,7 @@ class OrderBesideOnes {
     return false;
   }
 
-  // Of a size that is 1 for all calls, an operand may say that it is the innermost or the outermost one.
+  // Of sizes that are 1, an operand may say that they are the innermost or the outermost ones.
   bool differs_at_an_end() const {
     Expr outermost = 1;
     for (const std::vector<Expr>& own : strides_.own)
@@ -251,6 +257,15 @@ void decide_ones_beside(const ShapeContext& context, const Order& comparing, con
   });
 }
 
+// The sizes that are 1 at this call are such for all: strides of these dimensions have had a say.
+void decide_ones_of_this_call(const SizeQuestions& questions, const std::vector<Expr>& sizes) {
+  std::vector<Expr> ones;
+  std::ranges::copy_if(sizes, std::back_inserter(ones), [&](const Expr& size) {
+    return !size.is_constant() && questions.at_hand(sym::equal(size, 1)) == true;
+  });
+  if (!ones.empty()) ops::decide_ones(questions, ones);
+}
+
 }  // namespace
 
 std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<Expr>& sizes,
@@ -260,6 +275,7 @@ std::vector<size_t> stride_order(const ShapeContext& context, const std::vector<
   std::vector<size_t> order(sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = order.size() - 1 - i;
   order = sorted(comparing, sizes, strides, std::move(order));
+  if (comparing.is_special()) decide_ones_of_this_call(*context.questions(), sizes);
   if (context.questions() != nullptr && !comparing.is_general())
     decide_ones_beside(context, comparing, sizes, {strides, own.empty() ? strides : own}, order);
   return order;

@@ -53,12 +53,24 @@ def test_gradients_of_a_program_that_was_captured_again():
 def test_orders_that_ones_leave_alone_are_compiled_once():
     compiled = oxyfuel.compile(lambda a, b, mask: a[:, None, :] * b[None] + mask, dynamic=True)
 
-    def calls():
-        for n, m, shared in ((4, 5, 6), (1, 5, 6), (4, 1, 6), (4, 5, 1), (1, 1, 1)):
-            arguments = torch.randn(n, shared), torch.randn(m, shared), torch.randn(m, 1)
-            compiled(*arguments)
+    def calls(*sizes):
+        for n, m, shared in sizes:
+            compiled(torch.randn(n, shared), torch.randn(m, shared), torch.randn(m, 1))
 
-    assert compiles(calls) == 1
+    assert compiles(lambda: calls((4, 5, 6), (1, 5, 6), (4, 1, 6), (1, 1, 6))) == 1
+    assert compiles(lambda: calls((4, 5, 1), (3, 2, 1))) == 1  # the others are in the order that the stride of the one gives
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_the_stride_of_a_shared_size_of_one_orders_the_others(dynamic):
+    def program(a, b):
+        return a[:, None, :] * b[None]
+
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
+    for n, m, shared in ((4, 5, 6), (4, 5, 1), (7, 3, 2), (7, 3, 1)):
+        for a in (torch.randn(n, shared), torch.randn(n, shared + 1)[:, :shared], torch.randn(shared, n).t()):
+            for b in (torch.randn(m, shared), torch.randn(shared, m).t()):
+                same(compiled(a, b), program(a, b))
 
 
 def test_a_marked_size_is_no_violation():
@@ -131,3 +143,24 @@ def test_stacked_images_of_which_there_is_one(dim, dynamic):
     for n, m, height in ((4, 3, 1), (31, 12, 1), (1, 3, 1), (3, 6, 1), (1, 1, 1), (2, 3, 4), (1, 3, 4)):
         x = torch.randn(n, m, height, n).to(memory_format=torch.channels_last)
         same(compiled(x), program(x))
+
+
+@pytest.mark.filterwarnings("ignore:The use of `x.T`")
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("permutation", [(0, 1, 2, 3), (0, 2, 3, 1), (3, 1, 0, 2), (2, 0, 3, 1)], ids=str)
+def test_two_dimensions_that_only_sizes_of_one_order(permutation, dynamic):
+    """Each operand is broadcast along one of them. Strides of a size of 1 come from the operand's own layout."""
+
+    def program(x):
+        y = x[..., None]
+        return (y * y).T - y, (y + 1).T * y.abs()
+
+    back = [permutation.index(d) for d in range(4)]
+    for first in ((9, 7, 4), (1, 7, 1), (9, 1, 4)):
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic, options={"recompile_limit": 16})
+        for n, m, k in (first, (1, 7, 1), (17, 5, 2), (1, 5, 3), (4, 3, 1), (1, 1, 6)):
+            sizes = n, m, k, 1
+            x = torch.randn([sizes[d] for d in permutation]).permute(back)
+            same(compiled(x), program(x))
+            same(compiled(x.to(memory_format=torch.channels_last)), program(x.to(memory_format=torch.channels_last)))
