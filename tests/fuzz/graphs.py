@@ -273,6 +273,7 @@ def _ill_conditioned(program, call, expected, actual):
     reordered = _in_other_orders(program, call)
     again_of = pytree.tree_leaves((reordered.value, reordered.inputs)) if reordered and not reordered.raised else []
     again_of += [None] * (len(trees[0]) - len(again_of))
+    is_singular, only_nan, any_different = False, True, False
     for again, left, right, exact, *others in zip(again_of, *trees):
         if not isinstance(left, torch.Tensor) or left.layout != torch.strided:
             continue
@@ -285,9 +286,12 @@ def _ill_conditioned(program, call, expected, actual):
         if again is not None and again.shape == left.shape:
             unsure |= left.isnan() != again.isnan()
         same = (left == right) | (left.isnan() & right.isnan())
-        if not (same | unsure | (off <= 50 * spread + 1e-5 * (1 + exact.abs()))).all():
-            return False
-    return True
+        different = ~(same | unsure | (off <= 50 * spread + 1e-5 * (1 + exact.abs())))
+        # Eager's has not even the sign: 0 / 0 is one rounding away. Sums of this NaN are NaN in other results.
+        is_singular |= (right.isnan() & (left.real * exact.real < -1e-3)).any().item()
+        only_nan &= right[different].isnan().all().item()
+        any_different |= different.any().item()
+    return not any_different or (is_singular and only_nan)
 
 
 def _has_sizes_of_data(program):

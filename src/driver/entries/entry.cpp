@@ -272,8 +272,8 @@ void Entry::note_unmet(const sym::Condition& condition) {
   }
   unmet_ = likely->text;
   ++unmet_in_row_;
-  log(Channel::Breaks, "{} is likely of sizes that depend on data, but is not so: a compiled region runs in eager",
-      unmet_);
+  log(Channel::Breaks,
+      "{} is likely of sizes that depend on data, but is not so: a compiled region runs in eager", unmet_);
 }
 
 std::optional<std::vector<Ref>> Entry::run() {
@@ -349,6 +349,7 @@ std::optional<std::vector<Ref>> Entry::run() {
   if (capture_->final_device >= 0)
     runtime::set_current_device_index(static_cast<c10::DeviceIndex>(capture_->final_device));
   if (capture_->autocast_change) capture_->autocast_change->apply();
+  if (!capture_->default_device_change.apply()) return std::vector<Ref>();
   return results;
 }
 

@@ -15,9 +15,31 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "cpy/digits.h"
+#include "eval/rebuild/default_device.h"
 #include "runtime/device/current.h"
 
 namespace oxy::driver {
+
+namespace {
+
+GpuPrecision gpu_precision_now(at::Context& context) {
+  const auto of_floats = [&](at::Float32Op op) {
+    return static_cast<int32_t>(context.float32Precision(at::Float32Backend::CUDA, op));
+  };
+  return {.of_floats = {of_floats(at::Float32Op::MATMUL), of_floats(at::Float32Op::CONV)},
+          .half_sums = {static_cast<int32_t>(context.allowFP16ReductionCuBLAS()),
+                        static_cast<int32_t>(context.allowBF16ReductionCuBLAS()),
+                        static_cast<int32_t>(context.allowFP16AccumulationCuBLAS())},
+          .library = static_cast<int32_t>(context.blasPreferredBackend())};
+}
+
+// Without a GPU in use, nothing depends on it, and asking takes as long as some guards.
+GpuPrecision precision_of_gpus(at::Context& context) {
+  static const GpuPrecision first = gpu_precision_now(context);
+  return runtime::is_accelerator_in_use() ? gpu_precision_now(context) : first;
+}
+
+}  // namespace
 
 GlobalState GlobalState::current() {
   auto& context = at::globalContext();
@@ -48,10 +70,16 @@ GlobalState GlobalState::current() {
   // Other functions that ask for it may throw, depending on how the program has set it.
   state.product_precision =
       static_cast<int32_t>(context.float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
+  state.gpu_precision = precision_of_gpus(context);
   state.threads = at::get_num_threads();
   state.device = runtime::current_device_index();
   state.digits = cpy::most_digits();
-  state.torch_function_modes = static_cast<int32_t>(at::impl::PythonTorchFunctionTLS::stack_len());
+  if (at::impl::PythonTorchFunctionTLS::stack_len() > 0) {
+    const auto modes = eval::FunctionModes::current();
+    state.default_device = modes.device;
+    state.device_contexts = modes.contexts;
+    state.torch_function_modes = modes.others;
+  }
   state.dispatch_modes = static_cast<int32_t>(c10::impl::TorchDispatchModeTLS::stack_len());
   state.functorch_level = static_cast<int32_t>(at::functorch::getDynamicLayerStack().size());
   state.saved_tensor_hooks = at::SavedTensorDefaultHooks::get_hooks().has_value();
@@ -83,8 +111,13 @@ std::string GlobalState::difference(const GlobalState& other) const {
   if (no_autocast != other.no_autocast) return "autocast";
   if (autocast_types != other.autocast_types) return "the autocast dtype";
   if (product_precision != other.product_precision) return "the precision of float32 matrix products";
+  if (gpu_precision.of_floats != other.gpu_precision.of_floats)
+    return "the precision of float32 matrix products or convolutions on GPUs (allow_tf32)";
+  if (gpu_precision != other.gpu_precision) return "the precision of matrix products in cuBLAS";
   if (threads != other.threads) return "the number of threads";
   if (device != other.device) return "the current device";
+  if (default_device != other.default_device || device_contexts != other.device_contexts)
+    return "the default device";
   if (digits != other.digits) return "sys.get_int_max_str_digits()";
   if (!(*this == other)) return "the stack of torch modes";
   return "";

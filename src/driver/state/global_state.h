@@ -2,13 +2,25 @@
 // guards it.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/device/autocast.h"
 
 namespace oxy::driver {
+
+// How libraries take matrix products and convolutions on GPUs. Until one is in use it is what it was when it
+// was first asked for.
+struct GpuPrecision {
+  std::array<int32_t, 2> of_floats{};  // at::Float32Precision of products and convolutions
+  std::array<int32_t, 3> half_sums{};  // how cuBLAS may add up products of half precision
+  int32_t library = 0;                 // at::BlasBackend
+  friend bool operator==(const GpuPrecision&, const GpuPrecision&) = default;
+};
 
 struct GlobalState {
   uint64_t flags = 0;        // one bit each: grad mode, inference mode, determinism, backend switches
@@ -17,10 +29,13 @@ struct GlobalState {
   // The dtype of autocast by device. A program may ask for that of a device that it does not use.
   std::array<c10::ScalarType, runtime::kAutocastDevices.size()> autocast_types{};
   int32_t product_precision = 0;  // of float32 matrix products on the CPU: at::Float32Precision
+  GpuPrecision gpu_precision;
   int32_t threads = 0;
-  int32_t device = 0;  // the index of the current one
-  int32_t digits = 0;  // sys.get_int_max_str_digits()
-  int32_t torch_function_modes = 0;
+  int32_t device = 0;                         // the index of the current one
+  int32_t digits = 0;                         // sys.get_int_max_str_digits()
+  std::optional<c10::Device> default_device;  // of factories
+  int32_t device_contexts = 0;                // the modes that make it
+  int32_t torch_function_modes = 0;           // all others
   int32_t dispatch_modes = 0;
   int32_t functorch_level = 0;
   bool saved_tensor_hooks = false;

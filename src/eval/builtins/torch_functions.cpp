@@ -1,6 +1,7 @@
 // Functions of torch that read a tensor's data without calling an operator. They are expressed by functions
 // that call one.
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/Device.h>
 
 #include <algorithm>
 
@@ -10,6 +11,8 @@
 #include "eval/python/objects.h"
 #include "eval/state/evaluation.h"
 #include "eval/torch/torch_call.h"
+#include "runtime/device/current.h"
+#include "runtime/values/host.h"
 #include "runtime/values/tensor_object.h"
 
 namespace oxy::eval {
@@ -110,7 +113,16 @@ Ref masked_select(Interpreter& interpreter, Arguments& a) {
   return get_item(interpreter, self.get(), mask.get());
 }
 
+// torch.get_default_device(): with the index of the current device if it has none of its own.
+Ref default_device(Interpreter& interpreter, Arguments& a) {
+  expect(interpreter, a, "torch.get_default_device", 0, 0);
+  PyObject* device = interpreter.default_devices.current();
+  return Ref::steal(THPDevice_New(device ? runtime::with_index(reinterpret_cast<THPDevice*>(device)->device)
+                                         : c10::Device(runtime::kHost)));
+}
+
 constexpr BuiltinEntry kTable[] = {
+    {"torch", "get_default_device", &default_device},
     {"torch", "_check", &check_condition},
     {"torch", "_check_with", &check_condition_with},
     {"torch", "_check_is_size", &check_size},

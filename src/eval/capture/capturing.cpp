@@ -1,5 +1,6 @@
 // Beginning and ending a capture.
 #include "eval/capture/capturing.h"
+#include "eval/rebuild/default_device.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -74,7 +75,8 @@ class ThreadState {
   const Ref& handled() const { return handled_; }
 
   // Notes in `capture` what differs now from the start.
-  void note_changes(const AutocastCache& cache, Capture& capture) const {
+  void note_changes(const AutocastCache& cache, const DefaultDevices& devices, Capture& capture) const {
+    capture.default_device_change = devices.change();
     if (at::GradMode::is_enabled() != grad_mode_) capture.final_grad_mode = at::GradMode::is_enabled();
     runtime::notice_devices_in_use();
     if (const auto device = runtime::current_device_index(); device != device_) capture.final_device = device;
@@ -88,6 +90,7 @@ class ThreadState {
   c10::DeviceIndex device_;
   AutocastState autocast_;
   Ref handled_;
+  WithoutFunctionModes without_modes_;
 };
 
 std::string raised_text() {
@@ -167,7 +170,7 @@ std::unique_ptr<Capture> capture_call(Interpreter& interpreter, std::span<PyObje
     result = call(interpreter, function.get(), std::move(arguments));
   }
   if (!result) throw Break{raised_text(), "", BreakKind::Raised, {}};
-  state.note_changes(interpreter.autocast_cache, *interpreter.capture);
+  state.note_changes(interpreter.autocast_cache, interpreter.default_devices, *interpreter.capture);
   finish(interpreter, {{std::move(result)}}, EndKind::Return, -1);
   return std::move(interpreter.capture);
 }
@@ -205,7 +208,7 @@ std::unique_ptr<Capture> capture_frame(Interpreter& interpreter, const FrameRoot
   }
   const Flow flow = run(interpreter, frame);
   if (flow == Flow::Raised) throw Break{raised_text(), "", BreakKind::Raised, {}};
-  state.note_changes(interpreter.autocast_cache, *interpreter.capture);
+  state.note_changes(interpreter.autocast_cache, interpreter.default_devices, *interpreter.capture);
   std::vector<Result> results;
   if (flow == Flow::Returned) {
     results.push_back({pop(frame)});

@@ -26,6 +26,7 @@
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
+#include "eval/torch/default_device.h"
 #include "eval/torch/legacy_tensors.h"
 #include "eval/torch/operator_calls.h"
 #include "eval/torch/torch_call.h"
@@ -141,6 +142,7 @@ Ref call(Interpreter& interpreter, PyObject* callable, Arguments arguments) {
     arguments.positional.insert(arguments.positional.begin(), std::move(admitted_self));
     return call(interpreter, admitted_function.get(), std::move(arguments));
   }
+  give_default_device(interpreter, callable, arguments);
   if (interpreter.externals.is_known_by_code(callable) && PyFunction_Check(callable) && !is_inlined(callable))
     require_identity(interpreter, callable);
   // An external bound method of C code: the object to which it is bound is external, too.

@@ -3,6 +3,7 @@
 #include "eval/methods/c_methods.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Device.h>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,7 @@
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
+#include "eval/torch/default_device.h"
 #include "eval/torch/torch_call.h"
 #include "eval/treatment/prelude.h"
 #include "guards/constants.h"
@@ -331,6 +333,8 @@ Ref call_c_method(Interpreter& interpreter, PyObject* bound, PyObject* self, std
   if (!arguments.keywords.empty() && is_container(self) && PyCFunction_Check(bound) &&
       !(PyCFunction_GET_FLAGS(bound) & METH_KEYWORDS))
     interpreter.stop(fmt::format("gives {} keywords, which it refuses", name));  // eager raises
+  if (THPDevice_Check(self) && (name == "__enter__" || name == "__exit__"))
+    return call_device_context(interpreter, self, name);
   if (is_value_object(self) && (name == "__enter__" || name == "__exit__"))
     interpreter.stop(fmt::format("enters or leaves a {} as a context manager", Py_TYPE(self)->tp_name));
   if (is_enum_member(self) && is_container(self))

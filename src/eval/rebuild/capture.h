@@ -12,6 +12,7 @@
 #include "autograd/recording/joint.h"
 #include "cpy/ref.h"
 #include "eval/rebuild/autocast.h"
+#include "eval/rebuild/default_device.h"
 #include "eval/rebuild/template.h"
 #include "eval/rebuild/torch_program.h"
 #include "eval/rebuild/torch_warnings.h"
@@ -91,7 +92,8 @@ struct Capture {
   int final_grad_mode = -1;            // 0 or 1 if the segment ends in another grad mode than it began in
   int final_device = -1;               // its index, if the current device is another one at the end
   std::optional<AutocastChange> autocast_change;  // set if the segment leaves autocast changed
-  std::vector<std::string> inlined;               // names of inlined code, for explain()
+  DefaultDeviceChange default_device_change;
+  std::vector<std::string> inlined;  // names of inlined code, for explain()
 
   // For tp_traverse: visits all references that guards, templates and effects own.
   int traverse(visitproc visit, void* arg) const;

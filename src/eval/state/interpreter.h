@@ -31,6 +31,7 @@
 #include "cpy/ref.h"
 #include "eval/rebuild/autocast.h"
 #include "eval/rebuild/capture.h"
+#include "eval/rebuild/default_device.h"
 #include "eval/state/break.h"
 #include "eval/state/calls.h"
 #include "eval/state/externals.h"
@@ -59,6 +60,7 @@ struct Interpreter {
   std::unique_ptr<Capture> capture;
   Numbers numbers;
   AutocastCache autocast_cache;  // before the recorder, which turns the cache off
+  DefaultDevices default_devices;
   trace::Recorder recorder;
   std::unique_ptr<TorchCallLog> torch_calls;  // null unless CaptureOptions::torch_program
   Externals externals;
