@@ -101,6 +101,8 @@ int64_t evaluate(const Expr& e, const std::function<std::optional<int64_t>(int64
 std::optional<std::pair<Expr, Expr>> linear_in(const Expr& e, int64_t variable_id);
 // True only if it is certain from the ranges (never by guessing).
 bool known_equal(const Expr& a, const Expr& b);
+// Also if each term that is taken away is below one that is added: min(a, b) is below a, and a below max(a, b).
+bool known_nonnegative(const Expr& e);
 bool known_less(const Expr& a, const Expr& b);
 bool known_less_equal(const Expr& a, const Expr& b);
 bool known_divisible(const Expr& a, const Expr& b);

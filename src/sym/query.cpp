@@ -1,5 +1,6 @@
 // Substitution, evaluation and what can be known for certain.
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "sym/node.h"
@@ -64,6 +65,20 @@ Expr without_floors_taken_away(const Expr& e) {
 
 bool is_positive(const Expr& e) {
   return e.range().low > 0 || without_floors_taken_away(e).range().low > 0;
+}
+
+// Whether a <= b by how they are made of minima and maxima, whatever their variables are: min(a, c) <= a <=
+// max(a, b).
+bool is_below(const Expr& a, const Expr& b, int depth = 0) {
+  constexpr int kMostDepth = 8;
+  if (a == b || a.range().high <= b.range().low) return true;
+  if (depth == kMostDepth) return false;
+  const auto left = [&](const Expr& operand) { return is_below(operand, b, depth + 1); };
+  const auto right = [&](const Expr& operand) { return is_below(a, operand, depth + 1); };
+  return (a.kind() == Kind::Max && std::ranges::all_of(a.operands(), left)) ||
+         (b.kind() == Kind::Min && std::ranges::all_of(b.operands(), right)) ||
+         (a.kind() == Kind::Min && std::ranges::any_of(a.operands(), left)) ||
+         (b.kind() == Kind::Max && std::ranges::any_of(b.operands(), right));
 }
 
 }  // namespace
@@ -199,10 +214,36 @@ bool known_less(const Expr& a, const Expr& b) {
   return bound && is_positive(b - *bound);
 }
 
+bool known_nonnegative(const Expr& value) {
+  if (value.range().low >= 0) return true;
+  std::vector<Expr> added, taken;
+  Expr rest = 0;
+  bool has_bounds = false;
+  for (const Expr& term : terms(value)) {
+    const Monomial m = monomial(term);
+    const bool is_atom = m.factors.size() == 1 && std::abs(m.coefficient) == 1;
+    if (!is_atom) {
+      rest = rest + term;
+      continue;
+    }
+    const Kind kind = m.factors[0].kind();
+    has_bounds = has_bounds || kind == Kind::Min || kind == Kind::Max;
+    (m.coefficient > 0 ? added : taken).push_back(m.factors[0]);
+  }
+  if (!has_bounds) return false;
+  for (const Expr& term : taken) {
+    const auto above = std::ranges::find_if(added, [&](const Expr& other) { return is_below(term, other); });
+    if (above == added.end()) return false;
+    added.erase(above);
+  }
+  for (const Expr& term : added) rest = rest + term;
+  return rest.range().low >= 0;
+}
+
 bool known_less_equal(const Expr& a, const Expr& b) {
   if (a.range().high <= b.range().low || a == b) return true;
   if (a.range().low > b.range().high) return false;
-  return !a.is_constant() && !b.is_constant() && (b - a).range().low >= 0;
+  return known_nonnegative(b - a);
 }
 
 bool known_divisible(const Expr& a, const Expr& b) {

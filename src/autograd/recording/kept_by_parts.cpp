@@ -128,10 +128,17 @@ IdVector<graph::NodeId, NumberSet> tangents_of_nodes(const graph::Graph& graph, 
       goes_on_as.emplace(graph.outputs[static_cast<size_t>(gradient.output)].value,
                          static_cast<size_t>(gradient.result));
   IdVector<graph::NodeId, NumberSet> result(graph.nodes.size());
+  // Some formulas write the gradient into zeros.
+  const auto root = graph::storage_roots(graph);
+  IdVector<ValueId, NumberSet> written(graph.values.size());
   const auto backward = graph.nodes.ids_from(joint.first_backward);
   for (const graph::NodeId n : backward) {
     NumberSet& tangents = result[n];
-    graph::for_each_input(graph.nodes[n], [&](ValueId id) { tangents.add(tangents_of_value[id]); });
+    graph::for_each_input(graph.nodes[n], [&](ValueId id) {
+      tangents.add(tangents_of_value[id]);
+      tangents.add(written[root[id]]);
+    });
+    graph::for_each_written(graph.nodes[n], [&](ValueId id) { written[root[id]].add(tangents); });
     for (const ValueId id : graph.nodes[n].outputs) {
       if (id == graph::kNoValue) continue;
       const auto total = goes_on_as.find(id);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "eval/builtins/builtin_families.h"
+#include "eval/externals/c_calls.h"
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
@@ -66,36 +67,82 @@ bool is_known_or_checked(Interpreter& interpreter, PyObject* condition) {
   return undecided ? rely_on(interpreter, *undecided) : constant_of(interpreter, condition) == Py_True;
 }
 
-// torch._check() and the like with a condition that holds. With one that does not, it is a break, and eager
-// raises.
-Ref check_condition(Interpreter& interpreter, Arguments& a) {
-  expect(interpreter, a, "torch._check", 1, 2, true);
-  if (!is_known_or_checked(interpreter, arg(a, 0))) interpreter.stop("calls torch._check()");
-  return none();
+// What the function itself raises where its condition does not hold. `given`: its arguments before that.
+// `message`: what the program gave it, called here, or null.
+Ref raise_as(Interpreter& interpreter, const char* name, std::vector<Ref> given, PyObject* message) {
+  given.push_back(Ref::borrow(Py_False));
+  if (message && message != Py_None) {
+    Ref text = PyCallable_Check(message) ? call(interpreter, message, {}) : Ref::borrow(message);
+    if (!text) return {};
+    if (PyCallable_Check(message)) {
+      if (!PyUnicode_CheckExact(text.get()))
+        interpreter.stop(fmt::format("makes an unusual message for {}()", name));
+      text = Ref::steal(PyObject_GetAttrString(text.get(), "__str__"));
+    }
+    given.push_back(std::move(text));
+  }
+  return call_real(interpreter, well_known("torch", name), Arguments{std::move(given), {}});
 }
 
-// torch._check_is_size(i). What it warns of is not shown.
+PyObject* message_of(const Arguments& a, size_t position) {
+  return a.positional.size() > position ? a.positional[position].get() : keyword(a, "message").get();
+}
+
+// The condition of a check: known to be true or false, with a guard if need be, or what the run checks. Stops
+// where data decide otherwise.
+bool checks(Interpreter& interpreter, PyObject* condition, const char* name) {
+  if (is_known_or_checked(interpreter, condition)) return true;
+  if (const std::optional<sym::Condition> undecided = undecided_truth(interpreter, condition)) {
+    if (depends_on_data(interpreter, condition)) interpreter.stop(fmt::format("calls torch.{}()", name));
+    return decide(interpreter, *undecided);
+  }
+  if (condition != Py_False && !is_varying_number(condition))
+    interpreter.stop(fmt::format("calls torch.{}()", name));
+  return false;
+}
+
+// torch._check() and the like.
+template <const char* const& kName>
+Ref check_condition(Interpreter& interpreter, Arguments& a) {
+  expect(interpreter, a, kName, 1, 2, true);
+  if (checks(interpreter, arg(a, 0), kName)) return none();
+  return raise_as(interpreter, kName, {}, message_of(a, 1));
+}
+
+constexpr const char* kCheck = "_check";
+constexpr const char* kCheckIndex = "_check_index";
+constexpr const char* kCheckNotImplemented = "_check_not_implemented";
+constexpr const char* kCheckType = "_check_type";
+constexpr const char* kCheckValue = "_check_value";
+
+// torch._check_is_size(i, message=None, *, max=None). What it warns of is not shown.
 Ref check_size(Interpreter& interpreter, Arguments& a) {
-  expect(interpreter, a, "torch._check_is_size", 1, 1);
+  expect(interpreter, a, "torch._check_is_size", 1, 2, true);
+  const Ref most = keyword(a, "max");
+  const bool has_most = most && most != Py_None;
   const std::optional<sym::Expr> size = expression_of(interpreter, arg(a, 0));
   if (!size) interpreter.stop("calls torch._check_is_size()");
-  if (!depends_on_data(interpreter, arg(a, 0))) {
-    const Ref zero = Ref::steal(PyLong_FromLong(0));
-    const Ref is_size = compare(interpreter, arg(a, 0), zero.get(), Py_GE);
-    if (!is_size || !is_known_or_checked(interpreter, is_size.get()))
+  const auto holds = [&](PyObject* bound, int comparison) {
+    const Ref answer = compare(interpreter, arg(a, 0), bound, comparison);
+    return answer && checks(interpreter, answer.get(), "_check_is_size");
+  };
+  const Ref zero = Ref::steal(PyLong_FromLong(0));
+  bool is_size = true;
+  if (depends_on_data(interpreter, arg(a, 0))) {
+    const torch_api::Symbols& symbols = *interpreter.numbers.symbols;
+    if (interpreter.numbers.symbols->environment.expect_size(*size, symbols.where) == sym::Checked::Fails)
       interpreter.stop("calls torch._check_is_size()");
-    return none();
+  } else {
+    is_size = holds(zero.get(), Py_GE);
   }
-  const torch_api::Symbols& symbols = *interpreter.numbers.symbols;
-  if (interpreter.numbers.symbols->environment.expect_size(*size, symbols.where) == sym::Checked::Fails)
-    interpreter.stop("calls torch._check_is_size()");
-  return none();
+  if (is_size && (!has_most || holds(most.get(), Py_LE))) return none();
+  return PyErr_Occurred() ? Ref() : raise_as(interpreter, "_check", {}, message_of(a, 1));
 }
 
 Ref check_condition_with(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check_with", 3, 3);
-  if (!is_known_or_checked(interpreter, arg(a, 1))) interpreter.stop("calls torch._check_with()");
-  return none();
+  if (checks(interpreter, arg(a, 1), "_check_with")) return none();
+  return raise_as(interpreter, "_check_with", {a.positional[0]}, arg(a, 2));
 }
 
 // torch.masked_select(). Its formula for gradients wants numbers for sizes; that of indexing does not.
@@ -123,13 +170,13 @@ Ref default_device(Interpreter& interpreter, Arguments& a) {
 
 constexpr BuiltinEntry kTable[] = {
     {"torch", "get_default_device", &default_device},
-    {"torch", "_check", &check_condition},
+    {"torch", "_check", &check_condition<kCheck>},
     {"torch", "_check_with", &check_condition_with},
     {"torch", "_check_is_size", &check_size},
-    {"torch", "_check_index", &check_condition},
-    {"torch", "_check_not_implemented", &check_condition},
-    {"torch", "_check_type", &check_condition},
-    {"torch", "_check_value", &check_condition},
+    {"torch", "_check_index", &check_condition<kCheckIndex>},
+    {"torch", "_check_not_implemented", &check_condition<kCheckNotImplemented>},
+    {"torch", "_check_type", &check_condition<kCheckType>},
+    {"torch", "_check_value", &check_condition<kCheckValue>},
     {"torch.optim.optimizer", "_get_value", &number_of},
     {"torch.optim.optimizer", "_stack_if_compiling", &numbers_of},
     {"torch", "masked_select", &masked_select},

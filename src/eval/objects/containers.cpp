@@ -28,6 +28,7 @@
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"
 #include "eval/state/interpreter.h"
+#include "eval/torch/tensor_keys.h"
 #include "eval/torch/torch_call.h"
 #include "eval/treatment/library_code.h"
 #include "guards/constants.h"
@@ -109,90 +110,13 @@ Ref known_index(Interpreter& interpreter, PyObject* sequence, PyObject* index) {
 
 }  // namespace
 
-namespace {
-
-// A trace tensor and what is left to index it with; no key: it is what was asked for.
-struct IndexedTensor {
-  Ref tensor;  // null: an exception was raised
-  Ref key;
-};
-
-// How many dimensions an item of a key takes. Nothing: that is not known.
-std::optional<int64_t> dimensions_taken(Interpreter& interpreter, PyObject* item) {
-  if (item == Py_None) return 0;
-  if (PySlice_Check(item) || PyLong_CheckExact(item) || is_symbolic_integer(interpreter, item)) return 1;
-  if (!trace::is_trace_tensor(item)) return std::nullopt;
-  const at::Tensor& tensor = runtime::tensor_of(item);
-  return at::isIntegralType(tensor.scalar_type(), true) && tensor.scalar_type() != at::kByte &&
-                 tensor.scalar_type() != at::kBool
-             ? std::optional<int64_t>(1)
-             : std::nullopt;
-}
-
-// Indexing itself takes no torch.SymInt for an integer: such a dimension is selected before.
-IndexedTensor without_symbolic_integers(Interpreter& interpreter, PyObject* tensor, PyObject* key) {
-  // The graph module of a backend of the user's has calls of the program's alone.
-  if (interpreter.torch_calls) return {Ref::borrow(tensor), Ref::borrow(key)};
-  std::vector<Ref> items;
-  if (PyTuple_Check(key))
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
-      items.push_back(Ref::borrow(PyTuple_GET_ITEM(key, i)));
-  else
-    items.push_back(Ref::borrow(key));
-  const auto is_symbolic = [&](const Ref& item) { return is_symbolic_integer(interpreter, item.get()); };
-  const auto is_ellipsis = [](const Ref& item) { return item == Py_Ellipsis; };
-  const auto is_known = [&](const Ref& item) {
-    return is_ellipsis(item) || dimensions_taken(interpreter, item.get()).has_value();
-  };
-  if (std::ranges::none_of(items, is_symbolic) || !std::ranges::all_of(items, is_known) ||
-      std::ranges::count_if(items, is_ellipsis) > 1)
-    return {Ref::borrow(tensor), Ref::borrow(key)};
-
-  Ref target = Ref::borrow(tensor);
-  const auto select = [&](int64_t dimension, const Ref& item) {
-    const Ref index = plain(interpreter, item.get(), "indexing", ShownAs::Symbols);
-    target = torch_result(interpreter, [&] {
-      return Ref::steal(PyObject_CallMethod(target.get(), "select", "LO", dimension, index.get()));
-    });
-    return static_cast<bool>(target);
-  };
-  // Dimensions are counted from the left up to an ellipsis, behind it from the right.
-  const auto ellipsis = std::ranges::find_if(items, is_ellipsis);
-  std::vector<Ref> left, right;
-  int64_t taken = 0;
-  for (auto item = items.begin(); item != ellipsis; ++item) {
-    if (is_symbolic(*item)) {
-      if (!select(taken, *item)) return {};
-      continue;
-    }
-    taken += *dimensions_taken(interpreter, item->get());
-    left.push_back(*item);
-  }
-  taken = 0;
-  for (auto item = items.end(); item != ellipsis && --item != ellipsis;) {
-    if (is_symbolic(*item)) {
-      if (!select(-taken - 1, *item)) return {};
-      continue;
-    }
-    taken += *dimensions_taken(interpreter, item->get());
-    right.push_back(*item);
-  }
-  if (left.empty() && right.empty()) return {std::move(target), {}};
-  if (ellipsis != items.end()) left.push_back(Ref::borrow(Py_Ellipsis));
-  left.insert(left.end(), right.rbegin(), right.rend());
-  const Ref rest = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(left.size())));
-  for (size_t i = 0; i < left.size(); ++i)
-    PyTuple_SET_ITEM(rest.get(), static_cast<Py_ssize_t>(i), left[i].release());
-  return {std::move(target), rest};
-}
-
-}  // namespace
-
 Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
   if (trace::is_trace_tensor(object)) {
     guard_tensor_special(interpreter, object, "__getitem__");
     refuse_own_code(interpreter, key, "indexing");
-    const IndexedTensor indexed = without_symbolic_integers(interpreter, object, key);
+    const Ref numbers = with_numbers_of_tensors(interpreter, key);
+    if (!numbers) return {};
+    const IndexedTensor indexed = without_symbolic_integers(interpreter, object, numbers.get());
     if (!indexed.tensor || !indexed.key) return indexed.tensor;
     const Ref index = plain(interpreter, indexed.key.get(), "indexing", ShownAs::Symbols);
     return torch_result(interpreter, "operator", "getitem", {indexed.tensor.get(), index.get()},
@@ -304,7 +228,9 @@ Ref get_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
 namespace {
 
 bool set_elements(Interpreter& interpreter, PyObject* tensor, PyObject* key, PyObject* value) {
-  const auto& [target, rest] = without_symbolic_integers(interpreter, tensor, key);
+  const Ref numbers = with_numbers_of_tensors(interpreter, key);
+  if (!numbers) return false;
+  const auto& [target, rest] = without_symbolic_integers(interpreter, tensor, numbers.get());
   if (!target) return false;
   const Ref index =
       rest ? plain(interpreter, rest.get(), "indexing", ShownAs::Symbols) : Ref::borrow(Py_Ellipsis);

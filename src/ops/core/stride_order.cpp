@@ -50,6 +50,13 @@ class Order {
   // Whether an answer was one that sizes other than 0 and 1 do not give.
   bool is_special() const { return is_special_; }
 
+  // Whether a > b, and nothing else: of two equal sizes, no question whether the other is larger is asked.
+  bool is_greater(const Expr& a, const Expr& b) const {
+    if (a.is_constant() && b.is_constant()) return a.constant() > b.constant();
+    if (context_.questions() != nullptr) return !(a == b) && holds(sym::less(b, a));
+    return compare(a, b) > 0;
+  }
+
   // -1: a < b, 0: equal, 1: a > b.
   int compare(const Expr& a, const Expr& b) const {
     if (a.is_constant() && b.is_constant())
@@ -122,7 +129,7 @@ int should_swap(const Order& order, const std::vector<Expr>& sizes,
     const Expr& stride1 = operand[dim1];
     if (is_zero(stride0) || is_zero(stride1)) continue;
     if (int result = order.compare(stride0, stride1); result != 0) return result;
-    if (!(sizes[dim0] == sizes[dim1]) && order.compare(sizes[dim0], sizes[dim1]) > 0) return 1;
+    if (order.is_greater(sizes[dim0], sizes[dim1])) return 1;
   }
   return 0;
 }

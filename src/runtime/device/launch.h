@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,13 @@ struct PreparedLaunch {
   std::shared_ptr<const plan::LaunchOrigin> origin;  // null: not known
   size_t place = 0;                                  // the device, among those of the plan
   bool has_work = true;  // the extent, or each size of the grid, is above zero; without, nothing is launched
+};
+
+// A graph failed behind its last step: it may have changed what the caller can see, so that the call must not
+// run in eager as well.
+class FailedAfterRun : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // The call cannot go on as a plan: a kernel met an index out of range, which eager reports best, or it would

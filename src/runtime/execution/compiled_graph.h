@@ -7,19 +7,11 @@
 #include <exception>
 #include <functional>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "runtime/execution/executable.h"
 
 namespace oxy::runtime {
-
-// A graph failed behind its last step: it may have changed what the caller can see, so that the call must not
-// run in eager as well.
-class FailedAfterRun : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // Whether a graph can run. Pending: its kernels are still being compiled. Failed: they cannot be.
 enum class Readiness : uint8_t { Ready, Pending, Failed };

@@ -23,6 +23,7 @@
 #include "runtime/execution/replayed_steps.h"
 #include "runtime/execution/specialise.h"
 #include "runtime/execution/steps.h"
+#include "torch_api/error_text.h"
 
 namespace oxy::runtime {
 
@@ -87,11 +88,19 @@ class Variant {
       for (const PreparedMutation& mutation : plan_.mutations)
         if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
     }
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
-        outputs[i] = alias_of(outputs[static_cast<size_t>(plan_.outputs[i].alias)], plan_.outputs[i].spec);
-    generators.advance();
-    perform_mutations(inputs, frame, copies);
+    try {
+      for (size_t i = 0; i < outputs.size(); ++i)
+        if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
+          outputs[i] = alias_of(outputs[static_cast<size_t>(plan_.outputs[i].alias)], plan_.outputs[i].spec);
+      generators.advance();
+      perform_mutations(inputs, frame, copies);
+    } catch (const c10::AcceleratorError&) {
+      throw;
+    } catch (const std::exception& error) {
+      // Steps may have written to inputs, and so may some of the mutations.
+      if (plan_.mutations.empty()) throw;
+      throw FailedAfterRun(torch_api::error_text(error));
+    }
     return outputs;
   }
 

@@ -47,7 +47,8 @@ class Executable {
   ~Executable();
 
   // Runs on inputs that satisfy the guards (plan input i is inputs[i]); outputs in plan order. Thread-safe;
-  // the GIL may be released. Throws LeftToEager, or what an extern kernel throws.
+  // the GIL may be released. Throws LeftToEager, or what an extern kernel throws; nothing that the caller can
+  // see has changed then. Throws FailedAfterRun where that is not so.
   std::vector<at::Tensor> run(std::span<const at::Tensor> inputs, SymbolValues symbols);
 
   // The same, for inputs that nobody else needs: each is dropped after the last step that reads it.

@@ -83,6 +83,8 @@ std::optional<bool> Relation::constant() const {
   if (kind_ == RelationKind::NonNegative) {
     if (range.low >= 0) return true;
     if (range.high < 0) return false;
+    if (known_nonnegative(value_)) return true;
+    if (known_nonnegative(-value_ - 1)) return false;
     return std::nullopt;
   }
   if (range.low > 0 || range.high < 0) return kind_ == RelationKind::NonZero;

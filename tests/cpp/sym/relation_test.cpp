@@ -24,6 +24,23 @@ TEST_CASE("relations: one canonical form") {
   CHECK_FALSE(equal(s, t).constant().has_value());
 }
 
+TEST_CASE("relations: minima and maxima are ordered by how they are made") {
+  const Expr from = min(s, 20), to = min(max(t, from), 20);  // x[s:t] of 20 elements
+  CHECK(less(to, from) == Condition(false));
+  CHECK(less_equal(from, to) == Condition(true));
+  CHECK(less_equal(min(s, t), max(s, t)) == Condition(true));
+  CHECK(less_equal(min(s, t), s) == Condition(true));
+  CHECK(less(max(s, t), t) == Condition(false));
+  CHECK_FALSE(less(min(s, t), s).constant().has_value());
+  CHECK_FALSE(less_equal(max(s, t), t).constant().has_value());
+  // Of two slices together: each end is matched with its own beginning.
+  const Expr u = Expr::variable("u", 2, {0, kMaxInt});
+  const Expr second = min(t, 20), end = min(max(u, second), 20);
+  CHECK(less(to + end, from + second) == Condition(false));
+  CHECK(less_equal(0, to - from + end - second + s) == Condition(true));
+  CHECK_FALSE(less(to, from + second).constant().has_value());
+}
+
 TEST_CASE("relations: a quotient that is compared with a number is compared without dividing") {
   CHECK(less_equal(1, floordiv(s + 1, 2)) == less_equal(1, s));
   CHECK(less_equal(2, floordiv(floordiv(s, 4), 2)) == less_equal(16, s));

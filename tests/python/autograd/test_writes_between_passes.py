@@ -256,3 +256,41 @@ def test_a_saved_result_is_no_copy():
     loss.backward()
     logits.detach().add_(1)
     assert not torch._C._is_cow_tensor(logits)
+
+
+# In some of these formulas the gradient is written into zeros.
+PARTS = {
+    "take": lambda y: y.take(torch.tensor([0, 0, 4])),
+    "index": lambda y: y[:, torch.tensor([0, 2, 2])],
+    "mask": lambda y: y[torch.tensor([True, False])],
+    "select": lambda y: y.select(0, 1),
+    "slice": lambda y: y[:, 1:],
+    "diagonal": lambda y: y.diagonal(),
+    "gather": lambda y: y.gather(1, torch.zeros(2, 1, dtype=torch.long)),
+    "index_select": lambda y: y.index_select(0, torch.tensor([1, 1])),
+    "unfold": lambda y: y.unfold(1, 2, 1),
+    "largest": lambda y: y.max(1)[0],
+    "sorted": lambda y: y.sort(1)[0],
+    "scatter": lambda y: y.scatter(1, torch.zeros(2, 1, dtype=torch.long), 2.0),
+    "pooled": lambda y: F.max_pool1d(y[None], 2)[0],
+    "as_strided": lambda y: y.as_strided((2,), (1,)),
+    "masked_fill": lambda y: y.masked_fill(y > 0, 1.0),
+    "prod": lambda y: y.prod(1),
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("asked", [0, 1])
+@program(grad=True)
+def test_a_write_matters_to_the_gradients_alone_that_read_the_tensor(compile, part, asked):
+    """The first result is what the second one's gradient reads, not its own."""
+
+    def region(x):
+        first = x.sin()
+        return first, part(first * first)
+
+    x = X.clone().requires_grad_()
+    results = compile(region)(x)
+    results[0].view(-1).mul_(3)
+    raised = outcome(results[asked].backward, torch.ones_like(results[asked]))
+    return raised[:3], x.grad

@@ -61,6 +61,18 @@ def test_orders_that_ones_leave_alone_are_compiled_once():
     assert compiles(lambda: calls((4, 5, 1), (3, 2, 1))) == 1  # the others are in the order that the stride of the one gives
 
 
+@pytest.mark.parametrize("made", [lambda x: x[:, None], lambda x: x.view(-1, 1, x.size(1)), lambda x: x[None]])
+def test_a_dimension_of_one_beside_a_batch_of_one_asks_nothing(made):
+    """As in masks of attention: one graph for a batch of 1 and of 8, whichever comes first."""
+    compiled = oxyfuel.compile(lambda x, mask: made(x) * made(mask), dynamic=True)
+
+    def calls():
+        for batch in (1, 3, 8):
+            same(compiled(torch.ones(batch, 4), torch.ones(batch, 4)), made(torch.ones(batch, 4)))
+
+    assert compiles(calls) == 1
+
+
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_the_stride_of_a_shared_size_of_one_orders_the_others(dynamic):
     def program(a, b):
