@@ -205,6 +205,7 @@ class Session {
   struct Captured {
     std::unique_ptr<eval::Capture> capture;  // null: `otherwise`
     SessionEnd otherwise = SessionEnd::Eager;
+    bool program_raises = false;
     std::optional<BreakRecord> ended_by;  // why the capture ends before its frame does
     eval::MissingAnswer missing;          // the answer that was missing, if it ended for that
   };
@@ -420,6 +421,7 @@ class Session {
     if (request_.is_whole) {
       change(site_, SiteState::Breaks, std::move(record));
       result.otherwise = SessionEnd::Break;
+      result.program_raises = stop.kind == eval::BreakKind::Raised;
       return false;
     }
     const bool is_second = stop_at >= 0;
@@ -454,7 +456,7 @@ class Session {
   }
 
   SessionResult compiled(Captured captured) {
-    if (!captured.capture) return {captured.otherwise};
+    if (!captured.capture) return {captured.otherwise, nullptr, captured.program_raises};
     // The first capture that ends for a missing answer is guarded by its lack, so that later calls are
     // captured past it. If another answer is missing then, that capture stays.
     const eval::MissingAnswer& missing = captured.missing;

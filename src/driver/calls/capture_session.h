@@ -95,6 +95,7 @@ enum class SessionEnd : uint8_t {
 struct SessionResult {
   SessionEnd end = SessionEnd::Eager;
   std::shared_ptr<Entry> entry;
+  bool program_raises = false;  // of a whole call: no graph, since the program raises an exception
 };
 
 // Runs one session for the site and updates its state. `options`: those of the compiled callable under which

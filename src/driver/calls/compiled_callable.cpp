@@ -208,7 +208,10 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   const bool is_refused = site_.state == SiteState::Breaks || site_.state == SiteState::Eager;
   if (options_->fullgraph && is_refused) {
     site_.state = SiteState::Open;
-    raise_unsupported(*site_.reason);
+    const BreakRecord reason = *site_.reason;  // eager may run Python code that comes back here
+    // The exception is the program's own, and says more than the reason does.
+    if (result.program_raises && !Ref::steal(call_eager(args, nargsf, kwnames))) return nullptr;
+    raise_unsupported(reason);
     return nullptr;
   }
   if (result.end == SessionEnd::Break)

@@ -120,15 +120,15 @@ Ref check_size(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check_is_size", 1, 2, true);
   const Ref most = keyword(a, "max");
   const bool has_most = most && most != Py_None;
-  const std::optional<sym::Expr> size = expression_of(interpreter, arg(a, 0));
-  if (!size) interpreter.stop("calls torch._check_is_size()");
   const auto holds = [&](PyObject* bound, int comparison) {
     const Ref answer = compare(interpreter, arg(a, 0), bound, comparison);
     return answer && checks(interpreter, answer.get(), "_check_is_size");
   };
   const Ref zero = Ref::steal(PyLong_FromLong(0));
   bool is_size = true;
-  if (depends_on_data(interpreter, arg(a, 0))) {
+  if (is_varying_number(arg(a, 0)) && depends_on_data(interpreter, arg(a, 0))) {
+    const std::optional<sym::Expr> size = expression_of(interpreter, arg(a, 0));
+    if (!size) interpreter.stop("calls torch._check_is_size()");
     const torch_api::Symbols& symbols = *interpreter.numbers.symbols;
     if (interpreter.numbers.symbols->environment.expect_size(*size, symbols.where) == sym::Checked::Fails)
       interpreter.stop("calls torch._check_is_size()");

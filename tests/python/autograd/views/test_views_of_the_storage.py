@@ -95,3 +95,24 @@ def test_gradients_scattered_into_a_part_of_the_arena(dynamic, fusion):
             gradients.append(x.grad)
             x.grad = None
         torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("grad", [False, True])
+def test_results_without_elements_that_begin_behind_the_storage(dynamic, grad):
+    """The other results and what the program wrote are what they are in eager: nothing runs twice."""
+
+    def program(x, y):
+        y.div_(2)
+        whole = x * 2
+        return whole[1:, 1:], whole, whole[2:2, 1::3], whole[:, 1:]
+
+    for sizes in ((1, 1), (1, 2), (2, 1), (3, 3)):
+        oxyfuel.reset()
+        compiled = oxyfuel.compile(program, dynamic=dynamic)
+        for _ in range(2):
+            x, y, z = torch.ones(sizes, requires_grad=grad), torch.ones(2), torch.ones(2)
+            for got, expected in zip(compiled(x, y), program(x, z)):
+                assert torch.equal(got, expected) and got.storage_offset() == expected.storage_offset() and got.stride() == expected.stride()
+            assert torch.equal(y, z)
+        assert oxyfuel.metrics()["calls_eager"] == 0
