@@ -81,6 +81,61 @@ bool is_below(const Expr& a, const Expr& b, int depth = 0) {
          (b.kind() == Kind::Max && std::ranges::any_of(b.operands(), right));
 }
 
+// The operand that a minimum or maximum is, if the others are known to be beyond it.
+std::optional<Expr> operand_that_counts(const Expr& e, int depth);
+
+// Whether each term that is taken away is below another one that is added, and the rest is not negative.
+bool is_nonnegative(const Expr& value, int depth) {
+  constexpr int kMostDepth = 3;
+  if (value.range().low >= 0) return true;
+  std::vector<Expr> added, taken;
+  Expr rest = 0;
+  bool has_bounds = false;
+  const auto is_bound = [](const Expr& e) { return e.kind() == Kind::Min || e.kind() == Kind::Max; };
+  for (const Expr& term : terms(value)) {
+    const Monomial m = monomial(term);
+    const bool is_atom = m.factors.size() == 1 && std::abs(m.coefficient) == 1;
+    if (!is_atom) {
+      rest = rest + term;
+      continue;
+    }
+    has_bounds = has_bounds || is_bound(m.factors[0]);
+    (m.coefficient > 0 ? added : taken).push_back(m.factors[0]);
+  }
+  if (!has_bounds) return false;
+  std::vector<Expr> left = added;
+  const bool are_all_below = std::ranges::all_of(taken, [&](const Expr& term) {
+    const auto above = std::ranges::find_if(left, [&](const Expr& other) { return is_below(term, other); });
+    if (above == left.end()) return false;
+    left.erase(above);
+    return true;
+  });
+  if (are_all_below) {
+    Expr remaining = rest;
+    for (const Expr& term : left) remaining = remaining + term;
+    if (remaining.range().low >= 0) return true;
+  }
+  if (depth == kMostDepth) return false;
+  for (const std::vector<Expr>* list : {&added, &taken})
+    for (const Expr& term : *list) {
+      const auto simpler = is_bound(term) ? operand_that_counts(term, depth + 1) : std::nullopt;
+      if (simpler)
+        return is_nonnegative(list == &added ? value - term + *simpler : value + term - *simpler, depth + 1);
+    }
+  return false;
+}
+
+std::optional<Expr> operand_that_counts(const Expr& e, int depth) {
+  const bool is_min = e.kind() == Kind::Min;
+  for (const Expr& operand : e.operands()) {
+    const bool counts = std::ranges::all_of(e.operands(), [&](const Expr& other) {
+      return &other == &operand || is_nonnegative(is_min ? other - operand : operand - other, depth);
+    });
+    if (counts) return operand;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Expr substitute(const Expr& e, const std::function<std::optional<Expr>(int64_t)>& replacement) {
@@ -215,35 +270,13 @@ bool known_less(const Expr& a, const Expr& b) {
 }
 
 bool known_nonnegative(const Expr& value) {
-  if (value.range().low >= 0) return true;
-  std::vector<Expr> added, taken;
-  Expr rest = 0;
-  bool has_bounds = false;
-  for (const Expr& term : terms(value)) {
-    const Monomial m = monomial(term);
-    const bool is_atom = m.factors.size() == 1 && std::abs(m.coefficient) == 1;
-    if (!is_atom) {
-      rest = rest + term;
-      continue;
-    }
-    const Kind kind = m.factors[0].kind();
-    has_bounds = has_bounds || kind == Kind::Min || kind == Kind::Max;
-    (m.coefficient > 0 ? added : taken).push_back(m.factors[0]);
-  }
-  if (!has_bounds) return false;
-  for (const Expr& term : taken) {
-    const auto above = std::ranges::find_if(added, [&](const Expr& other) { return is_below(term, other); });
-    if (above == added.end()) return false;
-    added.erase(above);
-  }
-  for (const Expr& term : added) rest = rest + term;
-  return rest.range().low >= 0;
+  return is_nonnegative(value, 0);
 }
 
 bool known_less_equal(const Expr& a, const Expr& b) {
   if (a.range().high <= b.range().low || a == b) return true;
   if (a.range().low > b.range().high) return false;
-  return known_nonnegative(b - a);
+  return !a.is_constant() && !b.is_constant() && (b - a).range().low >= 0;
 }
 
 bool known_divisible(const Expr& a, const Expr& b) {

@@ -15,6 +15,7 @@
 #include "runtime/device/current.h"
 #include "runtime/values/host.h"
 #include "runtime/values/tensor_object.h"
+#include "trace/composites/masked_select.h"
 
 namespace oxy::eval {
 namespace {
@@ -157,7 +158,11 @@ Ref masked_select(Interpreter& interpreter, Arguments& a) {
     interpreter.stop("calls torch.masked_select()");
   const Ref self = Ref::steal(PySequence_GetItem(both.get(), 0)),
             mask = Ref::steal(PySequence_GetItem(both.get(), 1));
-  return get_item(interpreter, self.get(), mask.get());
+  const at::Tensor& tensor = runtime::tensor_of(self.get());
+  if (!at::GradMode::is_enabled() || !tensor.requires_grad())
+    return get_item(interpreter, self.get(), mask.get());
+  return torch_tensor(interpreter,
+                      [&] { return trace::masked_select(tensor, runtime::tensor_of(mask.get())); });
 }
 
 // torch.get_default_device(): with the index of the current device if it has none of its own.

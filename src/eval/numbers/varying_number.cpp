@@ -1,5 +1,7 @@
 #include "eval/numbers/varying_number.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -212,7 +214,9 @@ std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, 
   const at::Tensor& tensor = runtime::tensor_of(is_right ? left : right);
   PyObject* const number = is_right ? right : left;
   const bool varies_as_float = is_varying_float(interpreter, number);
-  const bool is_power = kind == BinaryKind::Power && (varies_as_float || !is_right);
+  // PyTorch's formula for the gradient asks whether the exponent is 0, which it cannot of a symbol.
+  const bool has_gradient = at::GradMode::is_enabled() && tensor.requires_grad();
+  const bool is_power = kind == BinaryKind::Power && (varies_as_float || !is_right || has_gradient);
   const bool is_other =
       is_power || (varies_as_float && (kind == BinaryKind::Remainder || kind == BinaryKind::FloorDivide));
   if (!is_simple && (!is_other || !at::isFloatingType(tensor.scalar_type()))) return std::nullopt;
@@ -220,8 +224,10 @@ std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, 
                       (kind == BinaryKind::Power && !is_right);
   // Beside a tensor without dimensions the number would decide the type. A power takes it as it is.
   if (is_narrow(tensor) && !rounds && (kind == BinaryKind::Power || tensor.dim() == 0)) {
-    const bool has_form = varies_as_float && !in_place && !runtime::autocast_type(tensor.device().type()) &&
-                          fits_finite(interpreter, number, tensor.scalar_type());
+    const bool may_have_form = !in_place && !runtime::autocast_type(tensor.device().type());
+    const bool has_form =
+        may_have_form &&
+        (varies_as_float ? fits_finite(interpreter, number, tensor.scalar_type()) : is_power && is_right);
     if (!has_form) return std::nullopt;
     const Ref wide = call_method(interpreter, is_right ? left : right, "float", {});
     const auto result = tensor_arithmetic(interpreter, kind, false, is_right ? wide.get() : left,

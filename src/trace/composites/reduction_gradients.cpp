@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "torch_api/autograd_node.h"
+#include "trace/composites/with_gradient.h"
 #include "trace/tensors/trace_error.h"
 
 namespace oxy::trace {
@@ -128,19 +129,6 @@ class SelectionBackward final : public torch::autograd::Node {
  private:
   SavedVariable self_, result_;
 };
-
-template <class NodePointer, class Compute>
-at::Tensor with_gradient(const at::Tensor& self, const NodePointer& node, const Compute& compute) {
-  node->set_next_edges(torch::autograd::collect_next_edges(self));
-  at::Tensor result;
-  {
-    const at::AutoDispatchBelowAutograd below;
-    result = compute();
-  }
-  torch::autograd::set_history(result, node);
-  node->save_result(result);
-  return result;
-}
 
 }  // namespace
 

@@ -263,6 +263,7 @@ PARTS = {
     "take": lambda y: y.take(torch.tensor([0, 0, 4])),
     "index": lambda y: y[:, torch.tensor([0, 2, 2])],
     "mask": lambda y: y[torch.tensor([True, False])],
+    "masked_select": lambda y: torch.masked_select(y, y > 0.5),
     "select": lambda y: y.select(0, 1),
     "slice": lambda y: y[:, 1:],
     "diagonal": lambda y: y.diagonal(),
@@ -294,3 +295,27 @@ def test_a_write_matters_to_the_gradients_alone_that_read_the_tensor(compile, pa
     results[0].view(-1).mul_(3)
     raised = outcome(results[asked].backward, torch.ones_like(results[asked]))
     return raised[:2], x.grad
+
+
+@pytest.mark.parametrize("written", ["self", "mask", "nothing"])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_masked_select_holds_what_eager_holds(dynamic, written):
+    def region(x):
+        y = x * 2
+        mask = y > 1
+        result = torch.masked_select(y, mask)
+        if written == "self":
+            y.relu_()
+        if written == "mask":
+            mask.fill_(True)
+        return result.square().sum()
+
+    compiled = oxyfuel.compile(region, dynamic=dynamic)
+    for columns in (3, 2, 1):
+        found = []
+        for way in (region, compiled):
+            x = X[:, :columns].clone().requires_grad_()
+            found.append((outcome(way(x).backward)[:2], x.grad))
+        assert found[0][0] == found[1][0] and (found[0][0][0] == "raised") == (written != "nothing")
+        if written == "nothing":
+            assert torch.equal(found[0][1], found[1][1])

@@ -141,3 +141,23 @@ def test_messages_that_are_read():
     for columns in (4, 5, 6):
         same(compiled(torch.ones(3, columns)), torch.full((3, columns), float(columns)))
     assert seen == ["4", "5", "6"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_gradients_of_powers_whose_exponent_varies(dtype):
+    compiled = oxyfuel.compile(lambda x, n: x**n)
+
+    def calls():
+        for n in (2, 3, 0, 1, 5, -2, 7):
+            found = []
+            for way in (compiled, lambda x, n: x**n):
+                x = torch.tensor([1.0, -2.0, 0.5, 1.5] + [0.0] * (n >= 0), dtype=dtype).requires_grad_()
+                y = way(x, n)
+                y.sum().backward()
+                found.append((y.detach(), x.grad))
+            for got, expected in zip(*found):
+                torch.testing.assert_close(got, expected)
+
+    before = oxyfuel.metrics()["graphs"]
+    calls()
+    assert oxyfuel.metrics()["graphs"] - before <= 3
