@@ -17,6 +17,7 @@ from torch_stacks import leave_out_stacks  # noqa: E402
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", choices=("cpu", "cuda"), help="of the tensors in tests that are the same for all")
+    parser.addoption("--default-device", default=None, help="torch.set_default_device() around each test")
 
 
 def pytest_configure(config):
@@ -36,10 +37,18 @@ def pytest_collectstart(collector):
 
 
 @pytest.fixture(autouse=True)
-def start_afresh():
+def start_afresh(request):
     leave_out_stacks()
     seed()
     oxyfuel = sys.modules.get("oxyfuel")
     if oxyfuel is not None:
         oxyfuel.reset()
+    device = request.config.getoption("--default-device")
+    if device is None:
+        yield
+        return
+    import torch
+
+    torch.set_default_device(device)
     yield
+    torch.set_default_device(None)

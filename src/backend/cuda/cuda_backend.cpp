@@ -112,9 +112,13 @@ void note_fixed_arrays(LoopNest& nest, const loop::Program& program) {
 
 class CudaBackend final : public Backend {
  public:
-  // Null: kernels are printed only. `choose`: asked where kernels are tuned.
-  CudaBackend(std::unique_ptr<TritonCompiler> compiler, ChooseShapes choose, EarlyStart early_start)
-      : compiler_(std::move(compiler)), choose_(std::move(choose)), early_start_(early_start) {}
+  // Null: kernels are printed only, since `no_compiler`. `choose`: asked where kernels are tuned.
+  CudaBackend(std::unique_ptr<TritonCompiler> compiler, ChooseShapes choose, EarlyStart early_start,
+              std::string no_compiler = "Triton is not installed")
+      : compiler_(std::move(compiler)),
+        choose_(std::move(choose)),
+        early_start_(early_start),
+        no_compiler_(std::move(no_compiler)) {}
 
   std::string_view name() const override { return "cuda"; }
   bool leaves_host_idle() const override { return true; }
@@ -217,7 +221,7 @@ class CudaBackend final : public Backend {
 
   // The driver is left alone meanwhile: it may not load anything while the program records a graph.
   std::unique_ptr<CompiledKernels> compile(std::span<const plan::Kernel> kernels) const override {
-    std::string missing = "Triton is not installed";
+    std::string missing = no_compiler_;
     const Driver* const driver = compiler_ ? find_driver(missing) : nullptr;
     if (driver == nullptr) throw Unsupported("kernels for a GPU cannot be made", missing);
     const int architecture = compute_capability(*driver, 0);
@@ -277,12 +281,15 @@ class CudaBackend final : public Backend {
   std::unique_ptr<TritonCompiler> compiler_;
   ChooseShapes choose_;  // empty where nothing can be timed
   EarlyStart early_start_;
+  std::string no_compiler_;
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton, Stores stores) {
   if (!triton) return make_printer(nullptr);
+  if (std::string unfit = why_unfit(triton->version); !unfit.empty())
+    return std::make_unique<CudaBackend>(nullptr, nullptr, EarlyStart::No, std::move(unfit));
   auto compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(stores.kernels));
   std::string missing;
   const Driver* const driver = find_driver(missing);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/log.h"
 #include "cpy/gil.h"
 #include "cpy/thread.h"
 #include "driver/calls/segments.h"
@@ -165,7 +166,12 @@ PyObject* CompiledCallable::call(PyObject* const* args, size_t nargsf, PyObject*
   std::copy(args, args + count, roots + 1);
   const std::span<PyObject* const> span(roots, count + 1);
   const GlobalState state = GlobalState::current();
-  if (state.needs_eager()) return call_eager(args, nargsf, kwnames);
+  if (const char* reason = state.why_eager()) {
+    log(Channel::Breaks, "{} runs in eager: {}", name_, reason);
+    if (RegionWatch* watch = RegionWatch::current())
+      watch->visit(this, [&] { return Region{.function = name_, .end = BreakRecord{.reason = reason}}; });
+    return call_eager(args, nargsf, kwnames);
+  }
   const auto fits = [&](const WholeEntry& whole) {
     return whole.takes(positional, kwnames) && whole.entry->matches(span, state);
   };

@@ -118,7 +118,7 @@ class Runner : public hook::SegmentRunner {
       return {hook::EndKind::Break, state.offset};
     }
     const GlobalState global_state = GlobalState::current();
-    if (state.names || global_state.needs_eager()) return {hook::EndKind::HandOver, state.offset};
+    if (state.names || global_state.why_eager()) return {hook::EndKind::HandOver, state.offset};
     std::vector<PyObject*> roots;
     roots.reserve(state.locals.size() + state.stack.size());
     for (const Ref& local : state.locals) roots.push_back(local.get());

@@ -89,6 +89,17 @@ GlobalState GlobalState::current() {
   return state;
 }
 
+const char* GlobalState::why_eager() const {
+  if (torch_function_modes) return "a mode of __torch_function__ is active";
+  if (dispatch_modes) return "a mode of __torch_dispatch__ is active";
+  if (functorch_level) return "a transformation of torch.func is active";
+  if (saved_tensor_hooks) return "hooks of saved tensors are active";
+  if (anomaly_mode) return "anomaly detection is on";
+  if (forward_gradients) return "gradients are computed forwards";
+  if (jit_tracing) return "torch.jit.trace() is active";
+  return nullptr;
+}
+
 std::string GlobalState::difference(const GlobalState& other) const {
   static constexpr const char* kFlags[] = {"grad mode",
                                            "inference mode",

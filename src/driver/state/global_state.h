@@ -47,12 +47,9 @@ struct GlobalState {
   static GlobalState current();  // of this thread
   // The name of the first setting that differs: "grad mode" ...
   std::string difference(const GlobalState& other) const;
-  // Whether something watches single operators or saved tensors (a mode, hooks, anomaly mode). Calls run in
-  // eager then.
-  bool needs_eager() const {
-    return torch_function_modes || dispatch_modes || functorch_level || saved_tensor_hooks || anomaly_mode ||
-           forward_gradients || jit_tracing;
-  }
+  // Something watches single operators or saved tensors, so that calls run in eager: the reason, a text that
+  // lives for ever. Null: nothing does.
+  const char* why_eager() const;
 };
 
 }  // namespace oxy::driver

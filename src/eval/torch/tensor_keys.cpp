@@ -61,12 +61,17 @@ Ref with_number(Interpreter& interpreter, PyObject* item) {
 Ref with_numbers_of_tensors(Interpreter& interpreter, PyObject* key) {
   if (interpreter.torch_calls) return Ref::borrow(key);
   if (!PyTuple_CheckExact(key)) return with_number(interpreter, key);
+  // A tuple that was made before the call stays itself: its items are guarded where it is read as a whole.
+  if (interpreter.externals.is_external(key)) return Ref::borrow(key);
   const Ref items = Ref::steal(PyTuple_New(PyTuple_GET_SIZE(key)));
+  bool any = false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
     Ref item = with_number(interpreter, PyTuple_GET_ITEM(key, i));
     if (!item) return {};
+    any = any || item != PyTuple_GET_ITEM(key, i);
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
+  if (!any) return Ref::borrow(key);
   return items;
 }
 

@@ -23,6 +23,12 @@ std::vector<ValueRef> leaky_relu_backward(Composer& c) {
   return {c.call("aten::where.self", {c.call("aten::gt.Scalar", {c.arg(1), Expr(0)}), c.arg(0), scaled})};
 }
 
+// Without the buffer, which is exp(-|self|) on the host and empty on other devices.
+std::vector<ValueRef> log_sigmoid_backward(Composer& c) {
+  // (grad_output, self, buffer)
+  return {c.call("aten::mul.Tensor", {c.arg(0), c.call("aten::sigmoid", {c.call("aten::neg", {c.arg(1)})})})};
+}
+
 std::vector<ValueRef> nan_to_num(Composer& c) {
   constexpr double kLargestFloat16 = 65504, kLargestBFloat16 = 3.3895313892515355e38;
   const DType dtype = c.result().dtype;

@@ -62,6 +62,13 @@ constexpr const char* kEcho = "return ['ok', source.encode(), 128, architecture,
 
 }  // namespace
 
+TEST_CASE("triton: versions that are too old") {
+  CHECK(why_unfit("3.5.1") == "Triton 3.5.1 is installed, and 3.6 or a later one is needed");
+  CHECK(why_unfit("2.10.0").starts_with("Triton 2.10.0"));
+  for (const char* version : {"3.6.0", "3.6.0+git1234", "3.10.0", "4.0", "nightly", ""})
+    CHECK(why_unfit(version).empty());
+}
+
 TEST_CASE("Triton compiler: messages") {
   const Message message{"", std::string("a\0b", 3), std::string(70000, 'x')};
   const std::string bytes = encode(message);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 
@@ -34,6 +35,17 @@ CompiledKernel kernel_of(const TritonKernel& asked, const Message& answer) {
 }
 
 }  // namespace
+
+std::string why_unfit(const std::string& version) {
+  constexpr std::pair kOldest{3, 6};
+  std::pair found{0, 0};
+  const char* const end = version.data() + version.size();
+  const auto major = std::from_chars(version.data(), end, found.first);
+  if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return {};
+  if (std::from_chars(major.ptr + 1, end, found.second).ec != std::errc() || found >= kOldest) return {};
+  return fmt::format("Triton {} is installed, and {}.{} or a later one is needed", version, kOldest.first,
+                     kOldest.second);
+}
 
 TritonCompiler::TritonCompiler(TritonOptions options, std::shared_ptr<const KernelStore> store)
     : options_(std::move(options)), store_(std::move(store)) {}

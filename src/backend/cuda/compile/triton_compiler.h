@@ -29,6 +29,10 @@ struct TritonOptions {
   std::chrono::milliseconds patience = std::chrono::minutes(5);  // for one kernel
 };
 
+// Why kernels are not made with this version of Triton ("3.5.1"): it is older than what PyTorch's oldest
+// supported release comes with. Empty: they are. The launcher passes what kernels of these versions take.
+std::string why_unfit(const std::string& version);
+
 // Thread-safe. Workers are started when a kernel is not in the store, and end by themselves when idle.
 class TritonCompiler {
  public:

@@ -74,7 +74,7 @@ def test_what_is_written_to_is_not_known(compile):
     return [calls(compile, g, [(torch.tensor(v),) for v in (1, 1, 2, 5)]) for g in (f, own)]
 
 
-@program(whole=False)
+@program(whole=True)
 def test_what_follows_from_data_or_chance_is_not_known(compile):
     def f(x, n):
         a = (x.sum() > 0).long() + n

@@ -147,4 +147,5 @@ def test_other_modes_run_in_eager():
     compiled = oxyfuel.compile(lambda x: x + torch.ones(3))
     with torch.device("cpu"), Mode():
         compiled(torch.zeros(3))
-    assert Mode.seen > 0
+        assert Mode.seen > 0
+        assert "a mode of __torch_function__ is active" in str(oxyfuel.explain(compiled)(torch.zeros(3)))
