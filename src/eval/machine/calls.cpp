@@ -1,5 +1,6 @@
 // Calls, by kind of callable. Python functions are inlined, known C functions run for real, everything else
 // is a break.
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -123,6 +124,17 @@ void refuse_callbacks(PyObject* callable, const Arguments& arguments) {
   for (const auto& [keyword, value] : arguments.keywords) refuse(value.get());
 }
 
+// What PyTorch's C++ raises inside of a handler ends the region, as it does inside of PyTorch's functions:
+// eager raises the same.
+Ref handled(Interpreter& interpreter, BuiltinHandler handler, Arguments& arguments) {
+  try {
+    return handler(interpreter, arguments);
+  } catch (const c10::Error&) {
+    set_torch_error();
+  }
+  stop_on_torch_error(interpreter);
+}
+
 }  // namespace
 
 Ref call(Interpreter& interpreter, PyObject* callable, Arguments arguments) {
@@ -159,10 +171,10 @@ Ref call(Interpreter& interpreter, PyObject* callable, Arguments arguments) {
   if (const Treatment* treatment = treatment_of(callable))
     return call_treated(interpreter, *treatment, callable, arguments);
   if (std::optional<Ref> number = call_on_varying(interpreter, callable, arguments)) return *number;
-  if (BuiltinHandler handler = find_builtin(callable)) return handler(interpreter, arguments);
+  if (BuiltinHandler handler = find_builtin(callable)) return handled(interpreter, handler, arguments);
   if (BuiltinHandler handler = builtin_of_tensor_method(callable)) {
     arguments.positional.insert(arguments.positional.begin(), Ref::borrow(PyCFunction_GET_SELF(callable)));
-    return handler(interpreter, arguments);
+    return handled(interpreter, handler, arguments);
   }
   if (Ref form = python_form(callable)) {
     if (!accepts(interpreter, form.get(), arguments))

@@ -129,3 +129,38 @@ def test_requires_grad_of_a_fresh_tensor(compile):
     with torch.no_grad():
         first = f(torch.ones(2))
     return first, f(torch.ones(2))
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        return a * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+
+
+USES = {
+    "an operator": lambda v: v * 2,
+    "a function of autograd": lambda v: Doubled.apply(v),
+    "a hook": lambda v: v.register_hook(lambda g: g * 2) and v,
+    "its node": lambda v: v.grad_fn is None,
+    "a checkpoint": lambda v: torch.utils.checkpoint.checkpoint(lambda a: a * 2, v, use_reentrant=False),
+    "kept gradients": lambda v: v.retain_grad(),
+    "a gradient": lambda v: torch.autograd.grad(v, v),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@program(grad=True)
+def test_a_view_whose_base_was_written_to(compile, use):
+    """What PyTorch refuses inside of a function that the compiler performs itself is eager's error, not an internal one."""
+
+    def region(x):
+        y = x * 2
+        part = y.unbind(0)[0]
+        y.relu_()
+        return use(part)
+
+    return outcome(compile(region), torch.ones(3, 3, requires_grad=True))[:3]
