@@ -215,8 +215,9 @@ PyObject* CompiledCallable::compile_and_call(std::span<PyObject* const> roots, P
   if (options_->fullgraph && is_refused) {
     site_.state = SiteState::Open;
     const BreakRecord reason = *site_.reason;  // eager may run Python code that comes back here
-    // The exception is the program's own, and says more than the reason does.
-    if (result.program_raises && !Ref::steal(call_eager(args, nargsf, kwnames))) return nullptr;
+    // The exception is the program's own, and says more than the reason does. If it does not come again, the
+    // program has run.
+    if (result.program_raises) return call_eager(args, nargsf, kwnames);
     raise_unsupported(reason);
     return nullptr;
   }

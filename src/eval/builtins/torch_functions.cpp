@@ -106,6 +106,7 @@ bool checks(Interpreter& interpreter, PyObject* condition, const char* name) {
 template <const char* const& kName>
 Ref check_condition(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, kName, 1, 2, true);
+  refuse_keywords(interpreter, a, kName, {"message"});
   if (checks(interpreter, arg(a, 0), kName)) return none();
   return raise_as(interpreter, kName, {}, message_of(a, 1));
 }
@@ -119,6 +120,7 @@ constexpr const char* kCheckValue = "_check_value";
 // torch._check_is_size(i, message=None, *, max=None). What it warns of is not shown.
 Ref check_size(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check_is_size", 1, 2, true);
+  refuse_keywords(interpreter, a, "torch._check_is_size", {"message", "max"});
   const Ref most = keyword(a, "max");
   const bool has_most = most && most != Py_None;
   const auto holds = [&](PyObject* bound, int comparison) {

@@ -66,10 +66,11 @@ bool holds_tensor(PyObject* object) {
   return any_tensor(object, [](PyObject*) { return true; });
 }
 
-// While one lives, code of the program's may run (CodeGate::include_own_code()). `gate` may be null.
+// While one lives, code of the program's may run (CodeGate::include_own_code()), under its default device.
+// `gate` may be null.
 class IncludedCode {
  public:
-  explicit IncludedCode(CodeGate* gate) : gate_(gate) {
+  IncludedCode(CodeGate* gate, const DefaultDevices& devices) : gate_(gate), devices_(devices) {
     if (gate_) gate_->include_own_code(true);
   }
   ~IncludedCode() {
@@ -80,6 +81,7 @@ class IncludedCode {
 
  private:
   CodeGate* gate_;
+  WithDefaultDevices devices_;
 };
 
 }  // namespace
@@ -106,7 +108,7 @@ Ref call_in_graph(Interpreter& interpreter, PyObject* callable, const Arguments&
   pin(interpreter, callable);
   Ref result;
   {
-    const IncludedCode included(interpreter.options.gate);
+    const IncludedCode included(interpreter.options.gate, interpreter.default_devices);
     result = call_real_plain(interpreter, callable, arguments);
   }
   if (!result) stop_on_error(interpreter, callable);
@@ -138,6 +140,7 @@ Ref call_for_constant(Interpreter& interpreter, PyObject* callable, const Argume
   Ref result;
   {
     const trace::Recorder::Pause pause;
+    const WithDefaultDevices devices(interpreter.default_devices);
     result = call_real(interpreter, callable, given);
   }
   if (!result) stop_on_error(interpreter, callable);

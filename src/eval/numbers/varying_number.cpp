@@ -205,6 +205,21 @@ std::optional<Ref> calculated(Interpreter& interpreter, PyObject* function,
   return result;
 }
 
+// Whether an integer exponent is one that the tensor's type holds, with a guard: others are rounded in
+// another way than in eager. True for floats, which are asked elsewhere, and for numbers of data.
+bool holds_exponent(Interpreter& interpreter, const at::Tensor& tensor, PyObject* number) {
+  if (!is_symbolic_integer(interpreter, number) || depends_on_data(interpreter, number)) return true;
+  const std::optional<sym::Expr> exponent = expression_of(interpreter, number);
+  const at::ScalarType type = tensor.scalar_type();
+  if (!exponent || !at::isFloatingType(type)) return true;
+  const int64_t most = type == at::kBFloat16 ? 1 << 8
+                       : type == at::kHalf   ? 1 << 11
+                       : type == at::kFloat  ? 1 << 24
+                                             : int64_t{1} << 53;
+  return decide(interpreter, sym::less_equal(-most, *exponent)) &&
+         decide(interpreter, sym::less_equal(*exponent, most));
+}
+
 // A binary operator of a trace tensor and a varying number. Nothing: it needs the number itself.
 std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, bool in_place, PyObject* left,
                                      PyObject* right) {
@@ -214,6 +229,8 @@ std::optional<Ref> tensor_arithmetic(Interpreter& interpreter, BinaryKind kind, 
   const at::Tensor& tensor = runtime::tensor_of(is_right ? left : right);
   PyObject* const number = is_right ? right : left;
   const bool varies_as_float = is_varying_float(interpreter, number);
+  if (kind == BinaryKind::Power && is_right && !holds_exponent(interpreter, tensor, number))
+    return binary(interpreter, kind, in_place, left, constant_of(interpreter, number).get());
   // PyTorch's formula for the gradient asks whether the exponent is 0, which it cannot of a symbol.
   const bool has_gradient = at::GradMode::is_enabled() && tensor.requires_grad();
   const bool is_power = kind == BinaryKind::Power && (varies_as_float || !is_right || has_gradient);

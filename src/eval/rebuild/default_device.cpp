@@ -75,6 +75,16 @@ bool DefaultDevices::leave() {
   return true;
 }
 
+WithDefaultDevices::WithDefaultDevices(const DefaultDevices& devices)
+    : before_(PythonTorchFunctionTLS::stack_len()) {
+  for (const Ref& device : devices.all())
+    if (!Ref::steal(PyObject_CallMethod(device.get(), "__enter__", nullptr))) PyErr_Clear();
+}
+
+WithDefaultDevices::~WithDefaultDevices() {
+  while (PythonTorchFunctionTLS::stack_len() > before_) PythonTorchFunctionTLS::pop_stack();
+}
+
 DefaultDeviceChange DefaultDevices::change() const {
   return {.left = at_start_ - kept_,
           .entered = {devices_.begin() + static_cast<std::ptrdiff_t>(kept_), devices_.end()}};

@@ -7,7 +7,9 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cpy/ref.h"
@@ -55,10 +57,23 @@ class DefaultDevices {
   // A torch.device; null if there is none.
   PyObject* current() const { return devices_.empty() ? nullptr : devices_.back().get(); }
   DefaultDeviceChange change() const;
+  std::span<const cpy::Ref> all() const { return devices_; }  // the outermost one first
 
  private:
   std::vector<cpy::Ref> devices_;
   size_t at_start_, kept_;  // how many there were, and how many of these were never left
+};
+
+// While one lives, the devices are modes on the thread's stack as in eager: for code that runs for real.
+class WithDefaultDevices {
+ public:
+  explicit WithDefaultDevices(const DefaultDevices& devices);
+  ~WithDefaultDevices();
+  WithDefaultDevices(const WithDefaultDevices&) = delete;
+  WithDefaultDevices& operator=(const WithDefaultDevices&) = delete;
+
+ private:
+  int64_t before_;
 };
 
 }  // namespace oxy::eval

@@ -10,9 +10,9 @@ namespace oxy::trace {
 namespace {
 
 constexpr void (*kComposites[])(torch::Library&) = {
-    add_attention,       add_einsum,  add_indexing,   add_matrix_chains, add_matrix_functions,
-    add_matrix_products, add_norms,   add_quantiles,  add_recurrent,     add_reshaping,
-    add_sequences,       add_signals, add_upsampling,
+    add_attention,       add_einsum,    add_indexing,  add_matrix_chains, add_matrix_functions,
+    add_matrix_products, add_norms,     add_quantiles, add_recurrent,     add_recurrent_cells,
+    add_reshaping,       add_sequences, add_signals,   add_upsampling,
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ void add_matrix_products(torch::Library& library);
 void add_norms(torch::Library& library);
 void add_quantiles(torch::Library& library);
 void add_recurrent(torch::Library& library);
+void add_recurrent_cells(torch::Library& library);
 void add_reshaping(torch::Library& library);
 void add_sequences(torch::Library& library);
 void add_signals(torch::Library& library);

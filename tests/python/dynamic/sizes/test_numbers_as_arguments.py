@@ -161,3 +161,20 @@ def test_gradients_of_powers_whose_exponent_varies(dtype):
     before = oxyfuel.metrics()["graphs"]
     calls()
     assert oxyfuel.metrics()["graphs"] - before <= 3
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("dtype, first_rounded", [(torch.bfloat16, 257), (torch.float16, 2049)])
+def test_exponents_that_the_type_does_not_hold(dtype, first_rounded, grad):
+    """Eager rounds them in its own way."""
+    compiled = oxyfuel.compile(lambda x, n: x**n)
+    for n in (2, 3, first_rounded, first_rounded - 1, 5):
+        found = []
+        for way in (compiled, lambda x, n: x**n):
+            x = torch.tensor([-1.0, 1.0], dtype=dtype, requires_grad=grad)
+            y = way(x, n)
+            if grad:
+                y.sum().backward()
+            found.append((y.detach(), x.grad))
+        for got, expected in zip(*found):
+            assert got is expected is None or torch.equal(got, expected), n

@@ -93,3 +93,27 @@ def test_effects_before_the_exception_happen_once():
         with pytest.raises(RuntimeError, match="Expected cond"):
             compiled(x, seen)
         assert seen == [12] and x.tolist() == [2.0] * 12
+
+
+def test_an_exception_that_does_not_come_again():
+    """The program has run then, and its result counts."""
+    count = [0]
+
+    @oxyfuel.assume_constant_result
+    def next_count():
+        count[0] += 1
+        return count[0]
+
+    def program(x):
+        x.add_(1)
+        if next_count() == 1:
+            raise ValueError("first")
+        return x
+
+    x = torch.zeros(2)
+    assert oxyfuel.compile(program, fullgraph=True)(x) is x and x.tolist() == [1.0, 1.0]
+
+
+def test_arguments_that_the_checks_do_not_have():
+    for check in (lambda x: torch._check(True, foo=1), lambda x: torch._check_is_size(3, foo=1)):
+        assert outcome(oxyfuel.compile(check), torch.ones(2)) == outcome(check, torch.ones(2))

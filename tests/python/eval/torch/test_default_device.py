@@ -149,3 +149,28 @@ def test_other_modes_run_in_eager():
         compiled(torch.zeros(3))
         assert Mode.seen > 0
         assert "a mode of __torch_function__ is active" in str(oxyfuel.explain(compiled)(torch.zeros(3)))
+
+
+@oxyfuel.assume_constant_result
+def constant_place():
+    return str(torch.zeros(2).device)
+
+
+@oxyfuel.allow_in_graph
+def made_in_graph(x):
+    return torch.zeros(2, dtype=x.dtype)
+
+
+def test_code_that_runs_for_real_while_a_program_is_captured():
+    def inside(x):
+        with torch.device("meta"):
+            return constant_place(), made_in_graph(x).device
+
+    def around(x):
+        return constant_place(), made_in_graph(x).device
+
+    x = torch.zeros(3)
+    assert oxyfuel.compile(inside)(x) == inside(x) == ("meta", torch.device("meta"))
+    with torch.device("meta"):
+        assert oxyfuel.compile(around)(x) == ("meta", torch.device("meta"))
+    assert oxyfuel.compile(around)(x) == ("cpu", torch.device("cpu"))
