@@ -363,6 +363,7 @@ def print_summary(rows):
         ratios = [r["peer"] / r["ours"] for r in beside]
         behind = sorted((r["peer"] / r["ours"], f"{r['program']} {r['size']}") for r in beside)
         print(f"torch.compile / ours: {mean(ratios):.2f} in the geometric mean, {shares_of(ratios)}; "
+              f"large sizes {shares_of([r['peer'] / r['ours'] for r in beside if r['size'] in LARGE])}; "
               f"most behind: {', '.join(f'{n} {r:.2f}' for r, n in behind[:12])}")
     if again := [r for r in rows if "peer again" in r]:
         print(f"torch.compile / the same once more: {shares_of([r['peer'] / r['peer again'] for r in again])}")

@@ -255,7 +255,7 @@ BufferView LoweringContext::output_view(graph::ValueId id, IdVector<BufferId, bo
     }
   }
   if (same_strides(m.sizes, view->strides, m.strides)) view->strides = m.strides;
-  // Without elements no index is computed, and other results may be told by where this one begins.
+  // Without elements no index is computed. Aliases of this result are placed relative to where it begins.
   if (std::ranges::find(m.sizes, Expr(0)) != m.sizes.end()) view->offset = m.storage_offset;
   if (begins_behind_room(id) && !(view->offset == m.storage_offset)) view = behind_room(value(id), m);
   exposed.resize(program_.buffers.size());

@@ -75,9 +75,9 @@ bool is_below(const Expr& a, const Expr& b, int depth = 0) {
   if (depth == kMostDepth) return false;
   const auto left = [&](const Expr& operand) { return is_below(operand, b, depth + 1); };
   const auto right = [&](const Expr& operand) { return is_below(a, operand, depth + 1); };
-  return (a.kind() == Kind::Max && std::ranges::all_of(a.operands(), left)) ||
-         (b.kind() == Kind::Min && std::ranges::all_of(b.operands(), right)) ||
-         (a.kind() == Kind::Min && std::ranges::any_of(a.operands(), left)) ||
+  if (a.kind() == Kind::Max) return std::ranges::all_of(a.operands(), left);
+  if (b.kind() == Kind::Min) return std::ranges::all_of(b.operands(), right);
+  return (a.kind() == Kind::Min && std::ranges::any_of(a.operands(), left)) ||
          (b.kind() == Kind::Max && std::ranges::any_of(b.operands(), right));
 }
 

@@ -336,8 +336,8 @@ def _with_finite_statistics(program):
 
 
 def _with_small_products(program):
-    """The program whose products of elements do not overflow, beside a zero their gradients are others then (docs/limits.md); None
-    if it differentiates none."""
+    """The program with products that do not overflow: beside a zero, gradients of those that do are others than eager's
+    (docs/limits.md). None if it differentiates none."""
     lines = [dataclasses.replace(line, text=re.sub(r"(?<!\.clamp\(-1, 1\))\.prod\(", ".clamp(-1, 1).prod(", line.text)) for line in program.lines]
     return None if lines == program.lines or not program.backward else dataclasses.replace(program, lines=lines)
 

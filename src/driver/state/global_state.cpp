@@ -95,7 +95,7 @@ const char* GlobalState::why_eager() const {
   if (functorch_level) return "a transformation of torch.func is active";
   if (saved_tensor_hooks) return "hooks of saved tensors are active";
   if (anomaly_mode) return "anomaly detection is on";
-  if (forward_gradients) return "gradients are computed forwards";
+  if (forward_gradients) return "forward-mode differentiation is active";
   if (jit_tracing) return "torch.jit.trace() is active";
   return nullptr;
 }

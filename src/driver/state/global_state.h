@@ -13,8 +13,8 @@
 
 namespace oxy::driver {
 
-// How libraries take matrix products and convolutions on GPUs. Until one is in use it is what it was when it
-// was first asked for.
+// How exact matrix products and convolutions of libraries are on GPUs. Before the process uses a GPU, changes
+// are not seen.
 struct GpuPrecision {
   std::array<int32_t, 2> of_floats{};  // at::Float32Precision of products and convolutions
   std::array<int32_t, 3> half_sums{};  // how cuBLAS may add up products of half precision

@@ -60,14 +60,6 @@ Ref numbers_of(Interpreter& interpreter, Arguments& a) {
   return a.positional[0];
 }
 
-// Whether it is True: a bool that only data tell is, and the run checks that.
-bool is_known_or_checked(Interpreter& interpreter, PyObject* condition) {
-  if (!is_varying_number(condition) || varying_class(interpreter, condition) != &PyBool_Type)
-    return condition == Py_True;
-  const std::optional<sym::Condition> undecided = undecided_truth(interpreter, condition);
-  return undecided ? rely_on(interpreter, *undecided) : constant_of(interpreter, condition) == Py_True;
-}
-
 // What the function itself raises where its condition does not hold. `given`: its arguments before that.
 // `message`: what the program gave it, called here, or null.
 Ref raise_as(Interpreter& interpreter, const char* name, std::vector<Ref> given, PyObject* message) {
@@ -89,17 +81,17 @@ PyObject* message_of(const Arguments& a, size_t position) {
   return a.positional.size() > position ? a.positional[position].get() : keyword(a, "message").get();
 }
 
-// The condition of a check: known to be true or false, with a guard if need be, or what the run checks. Stops
-// where data decide otherwise.
-bool checks(Interpreter& interpreter, PyObject* condition, const char* name) {
-  if (is_known_or_checked(interpreter, condition)) return true;
-  if (const std::optional<sym::Condition> undecided = undecided_truth(interpreter, condition)) {
-    if (depends_on_data(interpreter, condition)) interpreter.stop(fmt::format("calls torch.{}()", name));
-    return decide(interpreter, *undecided);
-  }
-  if (condition != Py_False && !is_varying_number(condition))
-    interpreter.stop(fmt::format("calls torch.{}()", name));
-  return false;
+// Whether the condition of a check holds: a known bool, a relation of sizes with a guard, or what the run
+// checks. Stops at what is no bool, and where data decide that it does not hold.
+bool condition_holds(Interpreter& interpreter, PyObject* condition, const char* name) {
+  const auto stop = [&] { interpreter.stop(fmt::format("calls torch.{}()", name)); };
+  if (PyBool_Check(condition)) return condition == Py_True;
+  if (!is_varying_number(condition) || varying_class(interpreter, condition) != &PyBool_Type) stop();
+  const std::optional<sym::Condition> undecided = undecided_truth(interpreter, condition);
+  if (!undecided) return constant_of(interpreter, condition) == Py_True;
+  if (rely_on(interpreter, *undecided)) return true;
+  if (depends_on_data(interpreter, condition)) stop();
+  return decide(interpreter, *undecided);
 }
 
 // torch._check() and the like.
@@ -107,7 +99,7 @@ template <const char* const& kName>
 Ref check_condition(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, kName, 1, 2, true);
   refuse_keywords(interpreter, a, kName, {"message"});
-  if (checks(interpreter, arg(a, 0), kName)) return none();
+  if (condition_holds(interpreter, arg(a, 0), kName)) return none();
   return raise_as(interpreter, kName, {}, message_of(a, 1));
 }
 
@@ -125,7 +117,7 @@ Ref check_size(Interpreter& interpreter, Arguments& a) {
   const bool has_most = most && most != Py_None;
   const auto holds = [&](PyObject* bound, int comparison) {
     const Ref answer = compare(interpreter, arg(a, 0), bound, comparison);
-    return answer && checks(interpreter, answer.get(), "_check_is_size");
+    return answer && condition_holds(interpreter, answer.get(), "_check_is_size");
   };
   const Ref zero = Ref::steal(PyLong_FromLong(0));
   bool is_size = true;
@@ -144,7 +136,7 @@ Ref check_size(Interpreter& interpreter, Arguments& a) {
 
 Ref check_condition_with(Interpreter& interpreter, Arguments& a) {
   expect(interpreter, a, "torch._check_with", 3, 3);
-  if (checks(interpreter, arg(a, 1), "_check_with")) return none();
+  if (condition_holds(interpreter, arg(a, 1), "_check_with")) return none();
   return raise_as(interpreter, "_check_with", {a.positional[0]}, arg(a, 2));
 }
 

@@ -1,6 +1,5 @@
 // Beginning and ending a capture.
 #include "eval/capture/capturing.h"
-#include "eval/rebuild/default_device.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -27,6 +26,7 @@
 #include "eval/numbers/symbolic_integer.h"
 #include "eval/python/objects.h"
 #include "eval/rebuild/capture.h"
+#include "eval/rebuild/default_device.h"
 #include "eval/rebuild/template_order.h"
 #include "eval/state/evaluation.h"
 #include "eval/state/generator.h"

@@ -37,7 +37,7 @@ class WithoutFunctionModes {
   at::impl::PythonTorchFunctionTLS saved_;
 };
 
-// The contexts that a segment leaves, and then those that it enters, of what it leaves behind.
+// What a segment changes for the code behind it: it leaves so many contexts, and then enters these.
 struct DefaultDeviceChange {
   size_t left = 0;
   std::vector<cpy::Ref> entered;  // torch.device objects, the outermost one first

@@ -205,8 +205,8 @@ class OrderBesideOnes {
     return left_of(sorted(comparing, sizes, heard, start_)) != expected_;
   }
 
-  // Whether the operand's elements lie one behind the other. Then eager's strides of ones are ours, but for
-  // inputs that were made otherwise.
+  // Whether the operand is contiguous. Then its strides of ones are eager's too, unless it is an input that
+  // has others.
   bool is_contiguous(size_t operand) const {
     Expr expected = 1;
     for (size_t d = sizes_.size(); d-- > 0;) {

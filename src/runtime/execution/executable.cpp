@@ -33,6 +33,10 @@ constexpr int64_t kCallsBeforeGraphs = 2;
 // To record the steps. Each that fails finds at least one step that cannot be replayed.
 constexpr int64_t kMostAttempts = 16;
 
+// What was recorded lies below autograd and autocast.
+const c10::DispatchKeySet kBelowRecorded =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
+
 // A plan for one set of sizes, with the frames of its calls.
 class Variant {
  public:
@@ -78,27 +82,24 @@ class Variant {
       }
     KeepsGenerators generators(plan_.random_devices);
     {
-      // What was recorded lies below autograd and autocast.
-      const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                                                     c10::autocast_dispatch_keyset);
+      const c10::impl::ExcludeDispatchKeyGuard below(kBelowRecorded);
       frame.begin_call(inputs, lease.arena(), lease.parts_of_inputs());
       run_steps_of(lease, owned);
       frame.end_launches();
-      take_values(frame, outputs);
-      for (const PreparedMutation& mutation : plan_.mutations)
-        if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
     }
+    bool is_changed = std::ranges::any_of(plan_.mutations, &PreparedMutation::is_done);
     try {
+      take_results(frame, outputs, copies);
       for (size_t i = 0; i < outputs.size(); ++i)
         if (plan_.outputs[i].kind == graph::OutputKind::OutputAlias)
           outputs[i] = alias_of(outputs[static_cast<size_t>(plan_.outputs[i].alias)], plan_.outputs[i].spec);
       generators.advance();
+      is_changed = is_changed || !plan_.mutations.empty();
       perform_mutations(inputs, frame, copies);
     } catch (const c10::AcceleratorError&) {
       throw;
     } catch (const std::exception& error) {
-      // Steps may have written to inputs, and so may some of the mutations.
-      if (plan_.mutations.empty()) throw;
+      if (!is_changed) throw;
       throw FailedAfterRun(torch_api::error_text(error));
     }
     return outputs;
@@ -282,6 +283,14 @@ class Variant {
     }
     // One launch for many: batch norms of a model have two small tensors each.
     for (auto& [key, pair] : together) at::_foreach_copy_(pair.first, pair.second);
+  }
+
+  // The outputs that are values, and copies of what mutations write.
+  void take_results(Frame& frame, std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& copies) const {
+    const c10::impl::ExcludeDispatchKeyGuard below(kBelowRecorded);
+    take_values(frame, outputs);
+    for (const PreparedMutation& mutation : plan_.mutations)
+      if (mutation.copy) copies.push_back(frame.tensors()[mutation.slot].clone());
   }
 
   void take_values(Frame& frame, std::vector<at::Tensor>& outputs) const {

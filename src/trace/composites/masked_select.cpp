@@ -22,8 +22,6 @@ class MaskedSelectBackward final : public torch::autograd::Node {
   MaskedSelectBackward(const at::Tensor& self, const at::Tensor& mask)
       : self_(self, /*is_output=*/false), mask_(mask, /*is_output=*/false) {}
 
-  void save_result(const at::Tensor& /*result*/) {}
-
   variable_list apply(variable_list&& gradients) override {
     if (!gradients[0].defined()) return {at::Tensor()};
     return {at::index_put(at::zeros_like(self_.unpack()),

@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/values/host.h"

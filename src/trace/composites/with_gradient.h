@@ -7,8 +7,8 @@
 
 namespace oxy::trace {
 
-// What `compute()` makes of `self` below autograd, with the node as its history. The node has
-// `save_result(result)`.
+// What `compute()` makes of `self` below autograd, with the node as its history. A node that needs the result
+// has `save_result(result)`.
 template <class NodePointer, class Compute>
 at::Tensor with_gradient(const at::Tensor& self, const NodePointer& node, const Compute& compute) {
   node->set_next_edges(torch::autograd::collect_next_edges(self));
@@ -18,7 +18,7 @@ at::Tensor with_gradient(const at::Tensor& self, const NodePointer& node, const 
     result = compute();
   }
   torch::autograd::set_history(result, node);
-  node->save_result(result);
+  if constexpr (requires { node->save_result(result); }) node->save_result(result);
   return result;
 }
 
