@@ -142,8 +142,12 @@ class SymbolicNode final : public c10::SymNodeImpl {
   SymNode ceil() override { return is_float() ? node(rounded(std::ceil(floating()))) : clone(); }
   SymNode floor() override { return is_float() ? node(rounded(std::floor(floating()))) : clone(); }
 
-  SymNode eq(const SymNode& other) override { return compared(other, std::equal_to<>(), sym::equal); }
-  SymNode ne(const SymNode& other) override { return compared(other, std::not_equal_to<>(), sym::not_equal); }
+  SymNode eq(const SymNode& other) override {
+    return emptiness(other, true, compared(other, std::equal_to<>(), sym::equal));
+  }
+  SymNode ne(const SymNode& other) override {
+    return emptiness(other, false, compared(other, std::not_equal_to<>(), sym::not_equal));
+  }
   SymNode lt(const SymNode& other) override { return compared(other, std::less<>(), sym::less); }
   SymNode le(const SymNode& other) override { return compared(other, std::less_equal<>(), sym::less_equal); }
   SymNode gt(const SymNode& other) override {
@@ -287,13 +291,20 @@ class SymbolicNode final : public c10::SymNodeImpl {
     return value.is_plain() ? ratio : value.factor * std::pow(ratio, value.exponent);
   }
 
-  bool decided() { return environment().expect(condition(), symbols_->where); }
+  bool decided() {
+    if (emptiness_)
+      return environment().expect_empty(emptiness_->count, symbols_->where) == emptiness_->is_empty;
+    return environment().expect(condition(), symbols_->where);
+  }
   bool general_or(bool otherwise) {
-    if (symbols_->is_general)
+    if (symbols_->is_general) {
+      const std::optional<bool> at_hand = environment().hint(condition());
       if (const auto general = environment().general_answer(condition())) {
-        symbols_->answered_generally |= environment().hint(condition()).value_or(*general) != *general;
+        symbols_->answered_generally |= at_hand.value_or(*general) != *general;
         return *general;
       }
+      if (at_hand.value_or(otherwise) == otherwise) return otherwise;  // right for all values, who asks says
+    }
     return environment().decide_general_or(condition(), otherwise, symbols_->where);
   }
   Expr simplified(const Value& value) { return environment().simplify(get<Expr>(value)); }
@@ -340,8 +351,22 @@ class SymbolicNode final : public c10::SymNodeImpl {
     return node(of_integers(integer(), get<Expr>(right)));
   }
 
+  // A comparison with zero, which asks whether there are elements.
+  struct Emptiness {
+    Expr count;
+    bool is_empty = true;  // whether the condition is that there are none
+  };
+  SymNode emptiness(const SymNode& other, bool is_empty, SymNode comparison) const {
+    const Value right = operand(other);
+    const auto *count = std::get_if<Expr>(&value_), *zero = std::get_if<Expr>(&right);
+    if (count != nullptr && zero != nullptr && *zero == Expr(0))
+      static_cast<SymbolicNode&>(*comparison).emptiness_ = {*count, is_empty};
+    return comparison;
+  }
+
   SymbolsPointer symbols_;
   Value value_;
+  std::optional<Emptiness> emptiness_;  // what the condition says, if it is that
 };
 
 const SymbolicNode& ours(const c10::SymNodeImpl* node) {

@@ -303,8 +303,9 @@ def _sums_along_sizes_of_data(program):
 
 
 def _follows_strides_of_ones(program):
-    """Whether an operator that runs in eager, behind a break, takes its layout from strides of dimensions of size 1 too."""
-    return any("adaptive_max_pool" in line.text for line in program.lines)
+    """Whether an operator that runs in eager, behind a break, or that PyTorch composes of others takes its layout from strides
+    of dimensions of size 1 too."""
+    return any(word in line.text for line in program.lines for word in ("adaptive_max_pool", "avg_pool1d", "max_pool1d"))
 
 
 def _without_signs_of_nan(program):

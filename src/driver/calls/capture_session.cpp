@@ -135,6 +135,8 @@ class Session {
     for (const Channel channel : {Channel::Recompiles, Channel::Dynamic})
       log(channel, "{}: sizes and numbers are constants: {}", request_.name, reason);
     site_.varying.give_up();
+    site_.why_numbers = reason;
+    if (!symbols.lines.empty()) site_.why_numbers += fmt::format(", at {}", symbols.lines.front());
     if (symbols.promised.empty()) return;
     std::string text = fmt::format("{}, but {} is compiled for each size anew: {}",
                                    fmt::join(symbols.promised, ", "), request_.name, reason);
@@ -171,7 +173,11 @@ class Session {
   // What may avoid such a compilation, or why nothing does. Empty: that is not known, as where more than
   // numbers has changed.
   std::string advice(const guards::Changes& changes) const {
-    if (!changes.only_numbers || site_.varying.given_up()) return "";
+    if (!changes.only_numbers) return "";
+    if (site_.varying.given_up())
+      return site_.why_numbers.empty()
+                 ? ""
+                 : fmt::format(" (each one is compiled, as symbols were given up: {})", site_.why_numbers);
     if (changes.sizes.empty() && changes.constants.empty())
       return " (what is asked of symbols is compiled once for each answer)";
     if (changes.sizes.empty() &&

@@ -60,6 +60,7 @@ struct CaptureSite {
   // How often a capture ended because a cached function had no answer yet (eval::MissingAnswer).
   int waits = 0;
   VaryingPlaces varying;
+  std::string why_numbers;  // why varying.given_up(), with the line; empty: it is not, or nothing is to say
   CaptureWay way;
   // By place: how often it recompiled the site because it held another constant.
   std::map<std::string, int> changes;

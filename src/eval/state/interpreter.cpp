@@ -25,11 +25,12 @@ namespace {
 // Where the program is, as a location of the graph; none: nowhere.
 graph::LocationId location(Interpreter& interpreter, graph::Graph& graph) {
   const Frame* frame = interpreter.frame;
-  if (!frame) return graph::kNoLocation;
-  std::string text = short_line_text(*frame);
+  std::string text = frame ? short_line_text(*frame) : interpreter.autograd_lines.current();
+  if (text.empty()) return graph::kNoLocation;
   const auto [place, inserted] = interpreter.locations.try_emplace(
       {std::move(text), interpreter.calls.checkpoint}, graph.locations.next_id());
   if (inserted) graph.locations.add({place->first.first, interpreter.calls.checkpoint});
+  if (frame) interpreter.autograd_lines.note(place->first.first);
   return place->second;
 }
 
@@ -49,7 +50,7 @@ Interpreter::Interpreter(const CaptureOptions& asked)
                 .reads_data = asked.data_symbols,
                 .varying_elements = asked.varying_elements.value_or(trace::VaryingElements::Unknown)}) {
   if (numbers.symbols)
-    numbers.symbols->where = [this] { return frame ? short_line_text(*frame) : std::string(); };
+    numbers.symbols->where = [this] { return frame ? short_line_text(*frame) : autograd_lines.current(); };
   calls.abandoned = std::make_shared<AbandonedGenerators>();
   if (options.torch_program) torch_calls = std::make_unique<TorchCallLog>(recorder);
   recorder.set_location([this](graph::Graph& graph) {

@@ -32,6 +32,7 @@
 #include "eval/rebuild/autocast.h"
 #include "eval/rebuild/capture.h"
 #include "eval/rebuild/default_device.h"
+#include "eval/state/autograd_lines.h"
 #include "eval/state/break.h"
 #include "eval/state/calls.h"
 #include "eval/state/externals.h"
@@ -78,6 +79,7 @@ struct Interpreter {
   Ref handled_after;                     // the one at the end of a segment, if it is another one
   // (text, checkpoint) -> that graph::Location in the recording.
   std::map<std::pair<std::string, int32_t>, graph::LocationId> locations;
+  AutogradLines autograd_lines;  // those of `locations`
 };
 
 // The line of the user's code that the frame is at, for messages: "file:line in function".

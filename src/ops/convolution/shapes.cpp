@@ -113,7 +113,8 @@ Metas convolution(const ShapeContext& context) {
   if (!context.equal(input.sizes[1], transposed ? channels : channels * groups))
     not_covered(context, "an input of another number of channels");
   // Eager refuses some of these, and gives results without channels for others.
-  if (!context.less(0, input.sizes[1]) || (transposed && !context.less(0, weight.sizes[1])))
+  if (!context.require(sym::less(0, input.sizes[1])) ||
+      (transposed && !context.require(sym::less(0, weight.sizes[1]))))
     not_covered(context, "no channels");
   if (context.less(weight.sizes[0], groups) || !context.divisible(weight.sizes[0], groups))
     not_covered(context, "groups that do not divide the channels");
@@ -121,17 +122,18 @@ Metas convolution(const ShapeContext& context) {
   std::vector<Expr> sizes = {input.sizes[0], transposed ? weight.sizes[1] * groups : weight.sizes[0]};
   for (size_t d = 0; d < spatial; ++d) {
     const Expr& size = input.sizes[d + 2];
-    if (!context.less(0, size)) {
+    if (!context.require(sym::less(0, size))) {
       if (context.equal(input.sizes[0], 0)) not_covered(context, "a batch without images");
       refused_by_eager(context, "an image without elements");
     }
-    if (!context.less(0, weight.sizes[d + 2])) not_covered(context, "a kernel without elements");
+    if (!context.require(sym::less(0, weight.sizes[d + 2])))
+      not_covered(context, "a kernel without elements");
     const Expr stride = item(context, 3, d, spatial);
     const Expr padding = item(context, 4, d, spatial) * 2;
     const Expr reach = item(context, 5, d, spatial) * (weight.sizes[d + 2] - 1);
     const Expr out = transposed ? (size - 1) * stride - padding + reach + item(context, 7, d, spatial) + 1
                                 : sym::floordiv(size + padding - reach - 1, stride) + 1;
-    if (!context.less(0, out)) not_covered(context, "a kernel larger than the input");
+    if (!context.require(sym::less(0, out))) not_covered(context, "a kernel larger than the input");
     sizes.push_back(out);
   }
   const TensorMeta out = contiguous_meta(input.dtype, input.device, std::move(sizes));

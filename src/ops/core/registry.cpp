@@ -40,7 +40,8 @@ const Registry& registry() {
 
 bool ShapeContext::equal(const Expr& a, const Expr& b) const {
   if (sym::known_equal(a, b)) return true;
-  return questions_ != nullptr && questions_->decide(sym::equal(a, b));
+  if (questions_ == nullptr) return false;
+  return b == Expr(0) ? questions_->is_empty(a) : questions_->decide(sym::equal(a, b));
 }
 
 bool ShapeContext::less(const Expr& a, const Expr& b) const {

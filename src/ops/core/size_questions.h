@@ -18,6 +18,8 @@ class SizeQuestions {
   virtual ~SizeQuestions() = default;
 
   virtual bool decide(const sym::Condition& question) const = 0;
+  // Whether a size or a number of elements is zero.
+  virtual bool is_empty(const sym::Expr& count) const { return decide(sym::equal(count, 0)); }
   // Of what has to hold, or the operator refuses the call: as decide(), but what data decide holds, and is
   // checked while the graph runs.
   virtual bool require(const sym::Condition& condition) const { return decide(condition); }

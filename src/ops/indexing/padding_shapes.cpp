@@ -42,14 +42,16 @@ Metas border_pad(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   const size_t batch = sizes.size() - spatial - 1;
   for (size_t d = batch; d < sizes.size(); ++d)
-    if (!context.less(0, sizes[d])) not_covered(context, "an input without elements that is no empty batch");
+    if (!context.require(sym::less(0, sizes[d])))
+      not_covered(context, "an input without elements that is no empty batch");
   for (size_t k = 0; k < spatial; ++k) {
     Expr& size = sizes[sizes.size() - 1 - k];
     const bool reflects = context.schema().name.find("reflection") != std::string::npos;
-    if (reflects && !(context.less(pad[2 * k], size) && context.less(pad[2 * k + 1], size)))
+    if (reflects &&
+        !(context.require(sym::less(pad[2 * k], size)) && context.require(sym::less(pad[2 * k + 1], size))))
       not_covered(context, "padding wider than the input");
     size = size + pad[2 * k] + pad[2 * k + 1];
-    if (!context.less(0, size)) not_covered(context, "an empty result");
+    if (!context.require(sym::less(0, size))) not_covered(context, "an empty result");
   }
   return {in_suggested_format(context, self, std::move(sizes))};
 }

@@ -141,7 +141,7 @@ Expr window_count(const ShapeContext& context, const std::vector<Expr>& spatial,
   for (size_t d = 0; d < 2; ++d) {
     const Expr reach = list(context, dilation_at)[d] * (list(context, kernel_at)[d] - 1) + 1;
     const Expr room = spatial[d] + list(context, padding_at)[d] * 2 - reach;
-    if (context.less(room, 0)) not_covered(context, "a window larger than the input");
+    if (!context.require(sym::less_equal(0, room))) not_covered(context, "a window larger than the input");
     count = count * (sym::floordiv(room, list(context, stride_at)[d]) + 1);
   }
   return count;

@@ -20,7 +20,7 @@ void need_element_indices(const ShapeContext& context, const TensorMeta& self, c
   if (self.rank() == 0 || index.rank() != self.rank()) not_covered(context, "indices of another rank");
   if (dim < self.sizes.size()) expect_elements(context, self.sizes[dim]);
   for (size_t d = 0; d < self.sizes.size(); ++d)
-    if (d != dim && !context.less_equal(index.sizes[d], self.sizes[d]))
+    if (d != dim && !context.require(sym::less_equal(index.sizes[d], self.sizes[d])))
       not_covered(context, "more indices than elements");
 }
 

@@ -45,7 +45,7 @@ Expr window_count(const ShapeContext& context, const Expr& size, const Expr& ker
       not_covered(context, "a symbolic size in ceil mode");
     }
   }
-  if (!context.less(0, count)) not_covered(context, "a window larger than the input");
+  if (!context.require(sym::less(0, count))) not_covered(context, "a window larger than the input");
   return count;
 }
 
@@ -132,7 +132,7 @@ Metas upsample(const ShapeContext& context) {
   std::vector<Expr> sizes = self.sizes;
   for (size_t d = 0; d < spatial; ++d) sizes[d + 2] = item(context, list(context, 1), d, spatial);
   for (size_t d = 1; d < sizes.size(); ++d)
-    if (!context.less(0, sizes[d]) || !context.less(0, self.sizes[d]))
+    if (!context.require(sym::less(0, sizes[d])) || !context.require(sym::less(0, self.sizes[d])))
       refused_by_eager(context, "an image without elements");
   return {in_suggested_format(context, self, std::move(sizes))};
 }

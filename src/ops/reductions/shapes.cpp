@@ -220,7 +220,7 @@ Metas top_k(const ShapeContext& context) {
   const Expr& k = expression(context, 1);
   std::vector<Expr> sizes = self.sizes;
   if (!sizes.empty()) {
-    if (!context.less_equal(0, k) || !context.less_equal(k, sizes[dim]))
+    if (!context.require(sym::less_equal(0, k)) || !context.require(sym::less_equal(k, sizes[dim])))
       not_covered(context, "k out of range");
     sizes[dim] = k;
   }

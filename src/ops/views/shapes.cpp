@@ -200,11 +200,29 @@ Metas slice_scatter(const ShapeContext& context) {
 
 namespace {
 
+// How many parts there are of all large sizes, whatever the variables are, as of `chunk(2)`. Nothing: their
+// number grows.
+std::optional<int64_t> count_of_large(const Expr& size, const Expr& part) {
+  constexpr int64_t kLarge = 10'007, kLarger = 20'011;  // primes, to be no multiples of parts
+  const Expr count = sym::ceildiv(size, part);
+  const auto with = [&](int64_t value) {
+    return sym::evaluate(count, [&](int64_t) { return std::optional(value); });
+  };
+  const int64_t of_large = with(kLarge);
+  return of_large == with(kLarger) ? std::optional(of_large) : std::nullopt;
+}
+
 // How many parts of that many elements there are: the last one may have fewer. Asks for no more of the size.
 int64_t part_count(const ShapeContext& context, const Expr& size, const Expr& part) {
   if (size.is_constant() && part.is_constant())
     return std::max<int64_t>(sym::ceildiv(size, part).constant(), 1);
   if (context.questions() == nullptr) not_covered(context, "a symbolic size");
+  if (!context.questions()->at_hand(sym::less_equal(size, part))) {  // only data tell
+    const std::optional<int64_t> likely = count_of_large(size, part);
+    if (likely && context.require(sym::less_equal(size, part * *likely)) &&
+        context.require(sym::less(part * (*likely - 1), size)))
+      return *likely;
+  }
   int64_t count = 1;
   while (context.questions()->at_hand(sym::less_equal(size, part * count)) == false) ++count;
   if (!context.less_equal(size, part * count) || (count > 1 && !context.less(part * (count - 1), size)))
@@ -307,7 +325,7 @@ Metas unfold(const ShapeContext& context) {
   const size_t dim = at(dim_argument(context, 1, out.rank()));
   const Expr& window = expression(context, 2);
   const Expr& step = expression(context, 3);
-  if (!context.less_equal(window, out.sizes[dim]) || !context.less(0, step))
+  if (!context.require(sym::less_equal(window, out.sizes[dim])) || !context.require(sym::less(0, step)))
     not_covered(context, "a window larger than the dimension");
   out.sizes.push_back(window);
   out.strides.push_back(out.strides[dim]);

@@ -242,6 +242,12 @@ bool ShapeEnvironment::expect(const Condition& question, const Locate& where) {
   return decide(question, where);
 }
 
+bool ShapeEnvironment::expect_empty(const Expr& count, const Locate& where) {
+  const Condition asked = facts_.simplify(equal(count, 0));
+  if (depends_on_data(asked) && suppose(!asked, where)) return false;
+  return decide(asked, where);
+}
+
 bool ShapeEnvironment::suppose(const Condition& condition, const Locate& where) {
   const size_t before = assertions_.size();
   if (check(condition, where) == Checked::Fails) return false;

@@ -77,7 +77,9 @@ class ShapeEnvironment {
   // likely: numbers are not negative, sizes are neither 0 nor 1, and what is compared is equal. That becomes
   // an assertion. DataDependence if no answer is likely.
   bool expect(const Condition& question, const Locate& where);
-  // The same with an answer that the caller knows to be likely. False, and nothing changes, if it contradicts
+  // Whether a size or a number of elements is zero: as expect(), but what only data could tell is likely not.
+  bool expect_empty(const Expr& count, const Locate& where);
+  // As expect(), with an answer that the caller knows to be likely. False, and nothing changes, if it contradicts
   // what is known.
   bool suppose(const Condition& condition, const Locate& where);
   // The value of the expression for all calls, guarded.

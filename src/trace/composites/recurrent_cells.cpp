@@ -1,5 +1,6 @@
 // One step of LSTM, GRU and RNN for symbolic sizes: PyTorch's decompositions take sizes as numbers.
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/linear.h>

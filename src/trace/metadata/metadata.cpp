@@ -4,6 +4,7 @@
 #include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <map>
@@ -274,39 +275,11 @@ bool has_symbols(const Session& session, const std::vector<graph::Argument>& arg
   });
 }
 
-// The line of the last operator that computed a tensor of the call: in a backward pass, where the program is
-// at no line, that of the forward operator. Empty: unknown.
-std::string line_of_operands(const Session& session, const std::vector<graph::Argument>& args) {
-  const graph::Graph& graph = session.recording.graph;
-  graph::NodeId last = graph::kNoNode;
-  // What a gradient was computed of is at no line, either.
-  constexpr size_t kMostValues = 64;
-  std::vector<graph::ValueId> behind;
-  const auto see = [&](graph::ValueId id) {
-    if (id == graph::kNoValue) return;
-    const graph::NodeId node = graph.values.at(id).node;
-    if (node == graph::kNoNode) return;
-    if (graph.nodes[node].location == graph::kNoLocation)
-      behind.push_back(id);
-    else if (last == graph::kNoNode || last < node)
-      last = node;
-  };
-  for (const graph::Argument& argument : args) {
-    if (const auto* ref = std::get_if<graph::ValueRef>(&argument)) see(ref->id);
-    if (const auto* list = std::get_if<graph::ValueList>(&argument))
-      for (const graph::ValueId id : list->ids) see(id);
-  }
-  for (size_t i = 0; i < behind.size() && i < kMostValues && last == graph::kNoNode; ++i)
-    graph::for_each_input(graph.nodes[graph.values.at(behind[i]).node], see);
-  return last == graph::kNoNode ? "" : graph.locations.at(graph.nodes[last].location).text;
-}
-
-[[noreturn]] void refuse_symbols(const Session& session, const OperatorInfo& info,
-                                 const std::vector<graph::Argument>& args) {
+[[noreturn]] void refuse_symbols(const Session& session, const OperatorInfo& info) {
   std::string text = fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name);
-  const bool is_at_a_line = session.symbols->where && !session.symbols->where().empty();
-  if (const std::string line = is_at_a_line ? "" : line_of_operands(session, args); !line.empty())
-    text += fmt::format(", in a gradient of {}", line);
+  // A break names the line of the program. In a backward pass behind it there is none.
+  if (torch::autograd::get_current_node() && session.symbols->where)
+    if (const std::string line = session.symbols->where(); !line.empty()) text += fmt::format(" ({})", line);
   throw_cannot_trace(text);
 }
 
@@ -354,7 +327,7 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
   }
   if (info.treatment == Treatment::DynamicShape && !has_known_shape(info, call))
     throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
-  if (symbols != nullptr && has_symbols(session, args)) refuse_symbols(session, info, args);
+  if (symbols != nullptr && has_symbols(session, args)) refuse_symbols(session, info);
   ResultMetadata result = from_kernels(info, call);
   ++session.recording.meta_fallbacks;
   session.recording.meta_fallback_names.push_back(info.schema->name);

@@ -12,6 +12,9 @@ class SymbolQuestions : public ops::SizeQuestions {
   bool decide(const sym::Condition& question) const override {
     return symbols_.environment.expect(question, symbols_.where);
   }
+  bool is_empty(const sym::Expr& count) const override {
+    return symbols_.environment.expect_empty(count, symbols_.where);
+  }
   bool require(const sym::Condition& condition) const override {
     return symbols_.environment.check(condition, symbols_.where) != sym::Checked::Fails;
   }

@@ -48,6 +48,31 @@ def test_a_recompile_says_what_avoids_it():
     assert oxyfuel.metrics()["recompile_reasons"][-1].endswith("was 4, is 5 (dynamic=False: each one is compiled)")
 
 
+def test_a_recompile_says_why_numbers_are_used():
+    @oxyfuel.compile
+    def f(x):
+        return torch.vander(x, x.size(0)) + 1  # has no rule for symbols
+
+    for n in (4, 5, 6):
+        f(torch.rand(n))
+    reason = oxyfuel.metrics()["recompile_reasons"][-1]
+    assert "was 5, is 6 (each one is compiled, as symbols were given up: " in reason and "test_seeing.py:" in reason, reason
+
+
+def test_guards_of_a_backward_pass_have_the_lines_of_their_operators():
+    def f(x, n):
+        y = x.sin()
+        y = y.repeat(n, 1)
+        return y.cos()
+
+    compiled = oxyfuel.compile(f, dynamic=True)
+    explanation = oxyfuel.explain(compiled)(torch.ones(3, 4, requires_grad=True), 2)
+    line = f"gradient of test_seeing.py:{f.__code__.co_firstlineno + 2} in f"
+    [segment] = explanation.segments
+    # That the gradient of the result has the result's sizes is no question.
+    assert [guard for guard in segment["guards"] if "!=" in guard or "<=" in guard] == [f"2 <= n ({line})"]
+
+
 def test_the_log():
     program = (
         "import torch, oxyfuel\n"

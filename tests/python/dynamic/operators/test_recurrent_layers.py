@@ -1,6 +1,7 @@
 """LSTM, GRU and RNN of padded sequences: two compilations serve all lengths and batches, with eager's results and gradients."""
 
 import copy
+import re
 
 import pytest
 import torch
@@ -218,7 +219,13 @@ def test_under_autocast(trained):
     for length in (3, 5):
         x = input_of(layer, length, 2)
         with torch.set_grad_enabled(trained), torch.autocast("cpu", dtype=torch.bfloat16):
-            ours, eager = compiled(x)[0], layer(x)[0]
+            try:
+                eager = layer(x)[0]
+            except RuntimeError as refused:  # oneDNN has no such layer for some processors
+                with pytest.raises(RuntimeError, match=re.escape(str(refused)[:60])):
+                    compiled(x)
+                continue
+            ours = compiled(x)[0]
         assert ours.dtype == eager.dtype
         torch.testing.assert_close(ours, eager)
 
