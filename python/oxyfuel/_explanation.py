@@ -21,9 +21,10 @@ class Explanation:
     guards, and why it ends where it does. ``str()`` and notebooks show it.
 
     ``segments`` is a list of dicts: ``function``, ``file`` and ``line`` (empty and 0 for a call that was captured whole),
-    ``is_captured``, ``is_pending`` (it runs in eager while its kernels are compiled), ``operators``, ``kernels``, ``extern_calls``, ``device_graphs`` (CUDA graphs that calls replay by now),
-    ``not_replayed`` (why some steps are in none), ``visits``, ``guards``, ``symbols``, and ``end``, a break or
-    ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture, or None if data decide
+    ``is_captured``, ``is_pending`` (it runs in eager while its kernels are compiled), ``operators``, ``kernels``,
+    ``extern_calls``, ``device_graphs`` (CUDA graphs that calls replay by now), ``device_graph_bytes`` (of the memory that
+    these work in, which all graphs of one stream share), ``not_replayed`` (why some steps are in none), ``visits``,
+    ``guards``, ``symbols``, and ``end``, a break or ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture, or None if data decide
     it) and ``range``.
     A break is a dict with ``reason``, ``hint`` and ``stack``, the user's lines from the innermost on. ``metrics`` is what
     :func:`oxyfuel.metrics` gave after the call.
@@ -86,7 +87,8 @@ class Explanation:
             lines += [f"    symbol {_symbol(symbol)}" for symbol in segment["symbols"]]
             lines += [f"    guard {guard}" for guard in segment["guards"]]
             if segment["device_graphs"]:
-                lines.append(f"    {_count(segment['device_graphs'], 'CUDA graph')}")
+                shared = f"{segment['device_graph_bytes'] / 2**20:.1f} MiB that graphs of one stream share"
+                lines.append(f"    {_count(segment['device_graphs'], 'CUDA graph')} in {shared}")
             lines += [f"    not in a CUDA graph: {reason}" for reason in segment["not_replayed"]]
             if segment["end"]:
                 lines.append(f"    {'ends' if segment['is_captured'] else 'not captured'}: {segment['end']['reason']}")

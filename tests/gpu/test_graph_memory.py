@@ -32,6 +32,21 @@ def test_memory_of_a_model_is_kept_once():
         assert torch.cuda.memory_allocated() - before < 2.5 * 4096 * 4096 * 4
 
 
+def test_explain_has_the_memory():
+    """Two functions of one stream work in the same memory, which is as large as the larger one needs."""
+    functions = [oxyfuel.compile(lambda x, n=n: (x @ x).relu().sum(0) * n + (x @ x).mean()) for n in (1, 2)]
+    sizes = []
+    with torch.no_grad():
+        for function, size in zip(functions, (256, 1024)):
+            x = tensor(size, size)
+            for _ in range(CALLS):
+                function(x)
+            [segment] = oxyfuel.explain(function)(x).segments
+            assert segment["device_graphs"] == 1 and "CUDA graph in" in str(oxyfuel.explain(function)(x))
+            sizes.append(segment["device_graph_bytes"])
+    assert sizes[1] >= 1024 * 1024 * 4 and sizes[0] > 0
+
+
 def test_memory_that_a_backward_pass_frees():
     """It is free before the pass ends, also while graphs are recorded: a pass that saves much is several graphs."""
     torch.manual_seed(1)

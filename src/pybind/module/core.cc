@@ -81,6 +81,7 @@ nb::list watch(nb::handle function) {
     item["kernels"] = region.kernels;
     item["extern_calls"] = region.extern_calls;
     item["device_graphs"] = region.device_graphs.spans;
+    item["device_graph_bytes"] = region.device_graphs.bytes();
     item["not_replayed"] = region.device_graphs.reasons;
     item["visits"] = region.visits;
     item["guards"] = region.guards;

@@ -116,8 +116,12 @@ class Variant {
 
   void add_to(DeviceGraphState& state) const {
     const std::scoped_lock lock(mutex_);
-    for (const Worker& worker : idle_)
-      if (worker.replayed) state.spans += worker.replayed->span_count();
+    for (const Worker& worker : idle_) {
+      if (!worker.replayed || worker.replayed->span_count() == 0) continue;
+      state.spans += worker.replayed->span_count();
+      const Arena& arena = worker.replayed->arena();
+      if (arena.bytes > 0) state.arenas.emplace(arena.memory.get(), arena.bytes);
+    }
     for (const auto& [step, reason] : unreplayable_) state.reasons.push_back(reason);
     if (!why_no_graphs_.empty()) state.reasons.push_back(why_no_graphs_);
   }

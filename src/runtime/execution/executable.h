@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,11 +27,19 @@ enum class DeviceGraphPolicy : uint8_t { Never, AfterTwoCalls, AtFirstCall };
 // What is recorded of a plan, over all its sizes.
 struct DeviceGraphState {
   size_t spans = 0;  // that are replayed
+  // The arenas that they work in, by address: their bytes. Graphs of one stream share one.
+  std::map<const void*, int64_t> arenas;
   // Why steps are not recorded: "aten::nonzero: ...".
   std::vector<std::string> reasons;
 
+  int64_t bytes() const {
+    int64_t total = 0;
+    for (const auto& [address, bytes] : arenas) total += bytes;
+    return total;
+  }
   void add(const DeviceGraphState& other) {
     spans += other.spans;
+    arenas.insert(other.arenas.begin(), other.arenas.end());
     reasons.insert(reasons.end(), other.reasons.begin(), other.reasons.end());
   }
 };

@@ -12,6 +12,14 @@ class NotRecorded(Exception):
     """The program calls what has no form in a graph without writes."""
 
 
+def draws(function, arguments, named):
+    """Whether the operator draws random numbers. Attention without dropout does not, whatever its tag says."""
+    if torch.Tag.nondeterministic_seeded not in function.tags:
+        return False
+    given = dict(zip((argument.name for argument in function._schema.arguments), arguments)) | named
+    return "dropout_p" not in {argument.name for argument in function._schema.arguments} or given.get("dropout_p", 0) != 0
+
+
 class RecordedProgram(Program):
     """Tensors are told by the memory that they show: what autograd has saved comes back as another object."""
 
@@ -49,7 +57,7 @@ class Recording(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
         named = {name: value for name, value in (named or {}).items()}
         program, packet = self.program, function.overloadpacket.__name__
-        if function.namespace != "aten" or torch.Tag.nondeterministic_seeded in function.tags:
+        if function.namespace != "aten" or draws(function, arguments, named):
             raise NotRecorded(str(function))
         given = {name: value for name, value in named.items() if name not in LEFT_OUT}
         texts = [program.argument(a) for a in arguments] + [f"{name}={program.argument(value)}" for name, value in given.items()]

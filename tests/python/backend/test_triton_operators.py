@@ -1,5 +1,7 @@
 """Operators of PyTorch's table of samples through the printer of Triton kernels and Triton's interpreter, against eager."""
 
+import os
+
 import pytest
 import torch
 from torch.utils import _pytree as pytree
@@ -10,8 +12,8 @@ from triton_tools import needs_triton
 
 operators = pytest.importorskip("operators", reason="torch.testing's operators need expecttest")
 
-PARTS = 6
-SAMPLES = 2
+PARTS = 8
+SAMPLES = int(os.environ.get("OXYFUEL_TRITON_SAMPLES", "1"))  # of each operator; 0: all
 
 
 def programs_of(op):
