@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "eval/python/objects.h"
 #include "eval/treatment/number_forms.h"
+#include "eval/treatment/optimizer_forms.h"
 
 namespace oxy::eval {
 
@@ -465,7 +466,7 @@ Ref prelude_function(const char* name) {
   cpy::made_once(module_dict, [] {
     Ref dict = Ref::steal(PyDict_New());
     PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
-    for (const char* text : {kPrelude, kNumberForms}) {
+    for (const char* text : {kPrelude, kNumberForms, kOptimizerForms}) {
       Ref code = Ref::steal(Py_CompileString(text, kFileName, Py_file_input));
       Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
       check(static_cast<bool>(result), "the prelude is no Python");
