@@ -5,6 +5,9 @@ import torch
 
 import oxyfuel
 
+if not torch.cuda.is_available():
+    pytest.skip("needs an NVIDIA GPU", allow_module_level=True)
+
 CUDA = torch.device("cuda")
 CALLS = 6  # the third one records its work, and those behind it replay it
 

@@ -39,10 +39,10 @@ def state_of(optimizer):
     return [value.clone() for state in optimizer.state.values() for value in state.values()]
 
 
-def steps(kind, arguments, dtype, calculate, compile, count=6):
+def steps(kind, arguments, dtype, calculate, compile, count=6, fused=True):
     """What the steps write, in `calculate` on gradients that `dtype` holds."""
     tensors = [torch.nn.Parameter(p.detach().to(calculate)) for p in parameters(dtype)]
-    optimizer = kind(tensors, fused=True, **copy.deepcopy(arguments))
+    optimizer = kind(tensors, fused=fused, **copy.deepcopy(arguments))
     generator = torch.Generator().manual_seed(1)
     step = compile(optimizer.step)
     for _ in range(count):
@@ -65,7 +65,9 @@ def check_near(ours, eager, exact):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_are_right(name, dtype):
     entry = OPTIMIZERS[name]
-    eager = steps(*entry, dtype, dtype, lambda f: f)
+    # Eager's kernel takes a momentum of 16 bits for one of float32.
+    is_wrong_in_eager = "momentum" in entry[1] and dtype.itemsize == 2
+    eager = steps(*entry, dtype, dtype, lambda f: f, fused=not is_wrong_in_eager)
     exact = steps(*entry, dtype, torch.float64, lambda f: f)
     ours = steps(*entry, dtype, dtype, oxyfuel.compile(fullgraph=True))
     check_near(ours, eager, exact)
