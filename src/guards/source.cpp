@@ -6,6 +6,7 @@
 
 #include "cpy/object_dict.h"
 #include "guards/integer_part.h"
+#include "runtime/device/stream.h"
 
 namespace oxy::guards {
 
@@ -30,11 +31,12 @@ bool is_made(SourceKind kind) {
 namespace {
 
 cpy::Ref calculate(const Source& source, PyObject* base, PyObject* other) {
-  const auto is_number = [](PyObject* object) {
-    return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object));
+  const auto is_operand = [](PyObject* object) {
+    return object && (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) ||
+                      runtime::is_stream(object));
   };
   const size_t count = source.base == kNoSource ? 0 : source.other == kNoSource ? 1 : 2;
-  if ((count > 0 && !is_number(base)) || (count > 1 && !is_number(other))) return {};
+  if ((count > 0 && !is_operand(base)) || (count > 1 && !is_operand(other))) return {};
   const std::array<PyObject*, 2> operands = {base, other};
   cpy::Ref result = cpy::Ref::steal(PyObject_Vectorcall(source.key.get(), operands.data(), count, nullptr));
   if (!result) PyErr_Clear();

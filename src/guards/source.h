@@ -42,8 +42,8 @@ enum class SourceKind : uint8_t {
   TensorStride,     // likewise, in elements
   TensorOffset,     // of the tensor in its storage, in elements
   TensorElement,    // element `index` of the tensor in row-major order, as an int (IntegerPart::Element)
-  Calculated,  // the result of the pure C function `key` for the numbers `base` and `other`, as far as there
-               // are such
+  Calculated,  // the result of the pure C function `key` for the numbers or streams `base` and `other`, as
+               // far as there are such
 };
 
 struct Source {

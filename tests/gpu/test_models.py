@@ -4,6 +4,7 @@ They are small, as in tests/python/models. Inference in three types, training wi
 """
 
 import copy
+import inspect
 from contextlib import nullcontext
 
 import accuracy
@@ -105,8 +106,15 @@ def others_inputs(name):
     return {"x": normal(2, 10, 32)}
 
 
-# Whether a layer is left out depends on a random number on the host, in some releases of transformers.
-BREAKS_IN_TRAINING = ("whisper",)
+def breaks_in_training(name):
+    """In some releases of transformers, a random number on the host says whether a layer is left out, also where none is."""
+    if name != "whisper":
+        return False
+    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+    return "layerdrop > 0" not in inspect.getsource(WhisperEncoder.forward)
+
+
 OTHERS = {"whisper": whisper, "unet": UNetBlock, "experts": MixtureOfExperts}
 
 
@@ -169,7 +177,7 @@ def test_training(name, autocast):
     wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
     reference = gradients(exact, exact, wide, False)
     expected = gradients(model, model, inputs, autocast)
-    breaks = name in BREAKS_IN_TRAINING
+    breaks = breaks_in_training(name)
     compiled = oxyfuel.compile(mirror, fullgraph=not breaks)
     for _ in range(CALLS):
         verdict = accuracy.compare(gradients(mirror, compiled, inputs, autocast), expected, reference)

@@ -31,6 +31,7 @@ std::span<const BuiltinEntry> function_builtins();
 std::span<const BuiltinEntry> checkpoint_builtins();
 std::span<const BuiltinEntry> hook_builtins();
 std::span<const BuiltinEntry> compiling_builtins();
+std::span<const BuiltinEntry> stream_builtins();
 
 // The frame that calls a function that looks at its caller, such as globals(). Stops outside of a frame.
 // `name`: the function, for the reason.

@@ -15,10 +15,10 @@ BuiltinHandler find_builtin(PyObject* callable) {
   static std::unordered_map<PyObject*, BuiltinHandler> table;
   static std::vector<const BuiltinEntry*> missing = [] {
     std::vector<const BuiltinEntry*> all_entries;
-    for (auto family :
-         {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(), torch_builtins(),
-          reduction_builtins(), number_form_builtins(), autograd_builtins(), autocast_builtins(),
-          function_builtins(), checkpoint_builtins(), hook_builtins(), compiling_builtins()})
+    for (auto family : {object_builtins(), container_builtins(), iterator_builtins(), operator_builtins(),
+                        torch_builtins(), reduction_builtins(), number_form_builtins(), autograd_builtins(),
+                        autocast_builtins(), function_builtins(), checkpoint_builtins(), hook_builtins(),
+                        compiling_builtins(), stream_builtins()})
       for (const BuiltinEntry& entry : family) all_entries.push_back(&entry);
     return all_entries;
   }();

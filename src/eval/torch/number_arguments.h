@@ -17,5 +17,9 @@ std::optional<Ref> call_with_factor(Interpreter& interpreter, PyObject* self, st
                                     const Arguments& arguments);
 // torch._foreach_<name>(*arguments): the method on each tensor of the lists.
 Ref call_foreach(Interpreter& interpreter, std::string_view name, const Arguments& arguments);
+// torch._fused_adam_(*arguments) and its like, which optimizers with fused=True call: parameter by parameter,
+// by the forms of treatment/optimizer_forms.h. Nothing: it is another function.
+std::optional<Ref> call_fused_optimizer(Interpreter& interpreter, PyObject* callable,
+                                        const Arguments& arguments);
 
 }  // namespace oxy::eval

@@ -239,6 +239,7 @@ Ref call_torch(Interpreter& interpreter, PyObject* callable, const Arguments& ar
     return method == "new" ? new_like(interpreter, self.get(), others)
                            : make_like(interpreter, self.get(), std::move(others));
   }
+  if (std::optional<Ref> result = call_fused_optimizer(interpreter, callable, arguments)) return *result;
   if (std::optional<Ref> result = call_number_form(interpreter, callable, method, arguments)) return *result;
   if (arguments.keywords.empty() && arguments.positional.size() == 1 &&
       callable == well_known("torch", "tensor"))

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "eval/python/objects.h"
 #include "eval/treatment/number_forms.h"
+#include "eval/treatment/optimizer_forms.h"
+#include "eval/treatment/stream_forms.h"
 
 namespace oxy::eval {
 
@@ -404,6 +406,9 @@ constexpr Entry kForms[] = {
     {kProfiler, "record_function.__enter__", "record_function_enter"},
     {kProfiler, "record_function.__exit__", "record_function_exit"},
     {"torch._C", "_group_tensors_by_device_and_dtype", "group_tensors"},
+    {"torch.cuda", "StreamContext.__init__", "stream_context_init"},
+    {"torch.cuda", "StreamContext.__enter__", "stream_context_enter"},
+    {"torch.cuda", "StreamContext.__exit__", "stream_context_exit"},
     {"builtins", "map", "map_"},
     {"builtins", "filter", "filter_"},
     {"itertools", "starmap", "starmap_"},
@@ -465,7 +470,7 @@ Ref prelude_function(const char* name) {
   cpy::made_once(module_dict, [] {
     Ref dict = Ref::steal(PyDict_New());
     PyDict_SetItemString(dict.get(), "__builtins__", PyEval_GetBuiltins());
-    for (const char* text : {kPrelude, kNumberForms}) {
+    for (const char* text : {kPrelude, kNumberForms, kOptimizerForms, kStreamForms}) {
       Ref code = Ref::steal(Py_CompileString(text, kFileName, Py_file_input));
       Ref result = code ? Ref::steal(PyEval_EvalCode(code.get(), dict.get(), dict.get())) : Ref();
       check(static_cast<bool>(result), "the prelude is no Python");
