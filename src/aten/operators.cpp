@@ -168,6 +168,24 @@ const OperatorSchema* full() {
   return schema;
 }
 
+const OperatorSchema* where() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* masked_fill() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* masked_fill_with_tensor() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor");
+  return schema;
+}
+
 const OperatorSchema* cat() {
   static const OperatorSchema* const schema =
       intern_schema("aten::cat(Tensor[] tensors, int dim=0) -> Tensor");
@@ -312,6 +330,29 @@ const OperatorSchema* scale_kept() {
 const OperatorSchema* native_dropout() {
   static const OperatorSchema* const schema =
       intern_schema("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", true);
+  return schema;
+}
+
+const OperatorSchema* equal_to_number() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* greater_than_number() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* softmax() {
+  static const OperatorSchema* const schema =
+      intern_schema("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor");
+  return schema;
+}
+
+const OperatorSchema* bmm() {
+  static const OperatorSchema* const schema = intern_schema("aten::bmm(Tensor self, Tensor mat2) -> Tensor");
   return schema;
 }
 

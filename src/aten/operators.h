@@ -78,6 +78,15 @@ const OperatorSchema* vector_product();    // (row, matrix): of our own
 const OperatorSchema* addmm();             // (self, mat1, mat2, beta, alpha)
 const OperatorSchema* addmm_activation();  // the same, and use_gelu: gelu of the tanh kind, or relu
 
+// What attention is written with, beside those above.
+const OperatorSchema* bmm();                      // (self, mat2)
+const OperatorSchema* softmax();                  // _softmax: (self, dim, half_to_float)
+const OperatorSchema* where();                    // (condition, self, other)
+const OperatorSchema* masked_fill();              // (self, mask, value)
+const OperatorSchema* masked_fill_with_tensor();  // (self, mask, value)
+const OperatorSchema* equal_to_number();          // (self, number)
+const OperatorSchema* greater_than_number();      // (self, number)
+
 // (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 const OperatorSchema* convolution();
 // The same behind grad_output, with bias_sizes for the bias, and output_mask at the end.

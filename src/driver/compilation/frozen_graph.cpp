@@ -335,6 +335,11 @@ passes::Options plain_options(const graph::Graph& graph) {
   options.product_applies_activation = [packing](std::string_view activation, DType dtype) {
     return packing->product_applies(activation, dtype);
   };
+  options.choose_attention = [packing](const passes::AttentionSite& site) {
+    const runtime::AttentionOperator found = packing->attention(
+        {site.dtype, site.batches, site.heads, site.rows, site.keys, site.width, site.is_masked});
+    return passes::AttentionKernel{found.op, found.takes_float_mask, found.takes_nothing};
+  };
   options.products.alignment = [packing](DType dtype) { return packing->product_alignment(dtype); };
   options.products.pays = [packing](const passes::ProductSite& site) {
     const runtime::ProductShape shape{site.rows, site.inner, site.columns, site.dtype, site.divisor};

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/timing.h"
 #include "ops/core/registry.h"
+#include "passes/attention/recognise_attention.h"
 #include "passes/random/draw_in_kernels.h"
 #include "passes/simplification/accumulate_embeddings.h"
 #include "passes/simplification/common_subexpressions.h"
@@ -131,6 +132,14 @@ constexpr Pass kProductActivations = {
     }};
 constexpr Pass kRecogniseActivations = {"passes.recognise_activations", plain<recognise_activations>,
                                         if_called<op::tanh, op::erf, op::sigmoid>};
+constexpr Pass kRecogniseAttention = {"passes.recognise_attention",
+                                      [](const Graph& graph, const PassContext& context) {
+                                        return recognise_attention(graph, context.options.choose_attention);
+                                      },
+                                      [](const Graph& graph, const PassContext& context) {
+                                        return context.options.choose_attention &&
+                                               calls<op::softmax>(graph) && calls<op::bmm>(graph);
+                                      }};
 constexpr Pass kShareKeyHeads = {
     "passes.share_key_heads", plain<share_key_heads>, [](const Graph& graph, const PassContext&) {
       return std::ranges::any_of(graph.nodes,
@@ -172,12 +181,13 @@ constexpr Pass kRecompute = {"passes.recompute_for_backward",
 constexpr const Pass* kCleanUp[] = {&kSimplifyViews, &kSimplifyArithmetic, &kCommonSubexpressions,
                                     &kDeadCode};
 // What fold_batch_norm computes is folded once the packing passes have seen that nobody else holds it.
-constexpr const Pass* kOnWholeOperators[] = {&kDrawInKernels,      &kFoldBatchNorm,  &kRecogniseActivations,
-                                             &kDeadCode,           &kShareKeyHeads,  &kConvolutionToLinear,
-                                             &kChannelsLast,       &kSeparateBias,   &kDepthwiseConvolutions,
-                                             &kPackConvolution,    &kPackLinear,     &kAccumulateEmbeddings,
-                                             &kDecompose,          &kVectorProducts, &kPadProducts,
-                                             &kProductActivations, &kWidenedProducts};
+constexpr const Pass* kOnWholeOperators[] = {
+    &kDrawInKernels,         &kFoldBatchNorm,      &kRecogniseActivations,
+    &kRecogniseAttention,    &kDeadCode,           &kShareKeyHeads,
+    &kConvolutionToLinear,   &kChannelsLast,       &kSeparateBias,
+    &kDepthwiseConvolutions, &kPackConvolution,    &kPackLinear,
+    &kAccumulateEmbeddings,  &kDecompose,          &kVectorProducts,
+    &kPadProducts,           &kProductActivations, &kWidenedProducts};
 constexpr const Pass* kAtTheEnd[] = {&kBringToDevice, &kFoldConstants,   &kDeadCode, &kSeparateSizeConstants,
                                      &kDeadCode,      &kSeparateResults, &kDeadCode, &kRecompute};
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/dump.h"
+#include "passes/attention/recognise_attention.h"
 #include "passes/products/depthwise_convolutions.h"
 #include "passes/products/pad_products.h"
 #include "passes/products/product_activations.h"
@@ -33,6 +34,7 @@ struct Options {
   GeneratesDepthwiseConvolutions generates_depthwise_convolutions;
   WidensProducts widens_products;
   ProductAppliesActivation product_applies_activation;
+  ChooseAttention choose_attention;
   bool separates_bias = false;          // the library of the device adds the bias of a convolution separately
   FindDropoutThreads dropout_threads;   // where kernels draw eager's random numbers themselves
   double activation_memory_budget = 1;  // of backward passes of the program's own: passes::BackwardPass

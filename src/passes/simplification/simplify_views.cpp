@@ -82,20 +82,45 @@ std::vector<int64_t> permutation_of(const Site& site) {
   return dims;
 }
 
-Replacement to_permute(const Site& site) {
-  std::vector<int64_t> dims = permutation_of(site);
-  if (dims.size() != site.meta().sizes.size()) return std::nullopt;
-  ValueId x = tensor_argument(site.node, 0);
+// `x` with its dimensions in this order: one permutation at most, with these metadata.
+ValueId permuted(const Site& site, ValueId x, std::vector<int64_t> dims, const TensorMeta& meta) {
   const Node* before = producer(site.graph, x);
   if (before != nullptr && before->op == op::permute()) {
     const auto& first = std::get<std::vector<Expr>>(before->args[1]);
     for (int64_t& dim : dims) dim = first.at(static_cast<size_t>(dim)).constant();
     x = tensor_argument(*before, 0);
   }
-  if (std::is_sorted(dims.begin(), dims.end()) && same_layout(site.graph.meta(x), site.meta()))
-    return std::vector<ValueId>{x};
+  if (std::is_sorted(dims.begin(), dims.end()) && same_layout(site.graph.meta(x), meta)) return x;
   std::vector<Expr> order(dims.begin(), dims.end());
-  return std::vector<ValueId>{site.emit(op::permute(), {ValueRef{x}, std::move(order)}, site.meta())};
+  return site.emit(op::permute(), {ValueRef{x}, std::move(order)}, meta);
+}
+
+Replacement to_permute(const Site& site) {
+  std::vector<int64_t> dims = permutation_of(site);
+  if (dims.size() != site.meta().sizes.size()) return std::nullopt;
+  return std::vector<ValueId>{permuted(site, tensor_argument(site.node, 0), std::move(dims), site.meta())};
+}
+
+// A copy of a permuted copy is one of what was copied, permuted, or that itself.
+Replacement copy_once(const Site& site) {
+  const Node* const permute = producer(site.graph, tensor_argument(site.node, 0));
+  if (site.node.op != op::clone() || permute == nullptr || permute->op != op::permute()) return std::nullopt;
+  const Node* const copy = producer(site.graph, tensor_argument(*permute, 0));
+  if (copy == nullptr || copy->op != op::clone()) return std::nullopt;
+  const ValueId copied = tensor_argument(*copy, 0);
+  const TensorMeta from = site.graph.meta(copied);
+  TensorMeta meta = from;
+  std::vector<int64_t> dims;
+  for (const Expr& dim : std::get<std::vector<Expr>>(permute->args[1])) {
+    const auto place = static_cast<size_t>(dim.constant());
+    meta.sizes[dims.size()] = from.sizes.at(place);
+    meta.strides[dims.size()] = from.strides.at(place);
+    dims.push_back(dim.constant());
+  }
+  const bool is_same = same_layout(site.meta(), meta) && meta.storage_offset == site.meta().storage_offset;
+  const ValueId value = permuted(site, copied, std::move(dims), meta);
+  if (is_same) return std::vector<ValueId>{value};
+  return std::vector<ValueId>{site.emit(op::clone(), {ValueRef{value}, site.node.args[1]}, site.meta())};
 }
 
 Replacement simplify_expand(const Site& site) {
@@ -208,7 +233,8 @@ Replacement simplify(const Site& site) {
     case ops::Movement::Join:
       return std::nullopt;
     case ops::Movement::Keep:
-      return drop_copy(site);
+      if (Replacement dropped = drop_copy(site)) return dropped;
+      return copy_once(site);
     case ops::Movement::Reshape:
       return to_view(site);
     case ops::Movement::Permute:

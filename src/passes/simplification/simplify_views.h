@@ -10,6 +10,7 @@ namespace oxy::passes {
 //   t, transpose, permute of a permute: one aten::permute
 //   expand of an expand: one aten::expand
 //   split, split_with_sizes, unbind: slices and selects
+//   clone of a permuted clone: one clone at most
 //   _to_copy to a wider type and on to another: one _to_copy
 //   copies into the whole of a tensor: the copied value
 // Metadata stay those recorded. The graph must be functional: values are values, whether they share memory or

@@ -34,6 +34,7 @@ constexpr auto kShortWays = std::to_array<ShortWay>({
     {"aten::addmm", prepare_addmm, has_onednn_products},
     {"aten::bmm", prepare_bmm, has_onednn_products},
     {"aten::baddbmm", prepare_baddbmm, has_onednn_products},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", prepare_attention, always},
     {"aten::convolution", prepare_convolution, always},
     {"oxyfuel::packed_linear", prepare_packed_linear, never},
     {"oxyfuel::packed_convolution", prepare_packed_convolution, never},

@@ -15,6 +15,8 @@ Invoke prepare_mm(const CallSite& site);
 Invoke prepare_addmm(const CallSite& site);
 Invoke prepare_bmm(const CallSite& site);
 Invoke prepare_baddbmm(const CallSite& site);
+// cpu/attention.cpp
+Invoke prepare_attention(const CallSite& site);
 // cpu/convolution.cpp
 Invoke prepare_convolution(const CallSite& site);
 // cpu/packed.cpp: packed weights, and the activations that follow them (Packing::has_activation).

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/cpu/attention.h"
 #include "runtime/cpu/handlers.h"
 
 namespace oxy::runtime {
@@ -92,6 +93,8 @@ class OneDnnPacking : public Packing {
     if (share >= kChannelsLastShare) return PlainLayout::ChannelsLast;
     return share < kContiguousShare ? PlainLayout::Contiguous : PlainLayout::Either;
   }
+
+  AttentionOperator attention(const AttentionShape& shape) const override { return attention_on_cpu(shape); }
 
   at::Tensor pack_linear(const at::Tensor& weight, const LinearShape& shape) const override {
     const at::AutoDispatchBelowAutograd below;

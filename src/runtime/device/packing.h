@@ -40,6 +40,21 @@ struct ProductShape {  // [rows, inner] x [inner, columns]
   int64_t divisor = 1;  // divides all sizes that lie side by side in memory; a power of 2
 };
 
+// softmax(query @ keys^T + mask) @ values: query [batches, heads, rows, width], keys and values [batches,
+// heads, keys, width].
+struct AttentionShape {
+  DType dtype = DType::Float32;
+  int64_t batches = 0, heads = 0, rows = 0, keys = 0, width = 0;
+  bool is_masked = false;
+};
+
+// What computes it in one call, of operands without gaps in their rows.
+struct AttentionOperator {
+  const OperatorSchema* op = nullptr;  // null: the products and the softmax are as fast
+  bool takes_float_mask = false;       // beside operands of half precision
+  bool takes_nothing = false;          // operands without elements
+};
+
 struct Decision {
   bool pack = false;
   std::string_view reason;
@@ -78,6 +93,8 @@ class Packing {
   virtual bool widens_products(DType /*dtype*/) const { return false; }
   // Its library's product applies this activation to its result before it stores it.
   virtual bool product_applies(std::string_view /*activation*/, DType /*dtype*/) const { return false; }
+  // The operator that attention is which a program writes as products.
+  virtual AttentionOperator attention(const AttentionShape& /*shape*/) const { return {}; }
   // Sizes of matrix products that lie side by side in memory had better be multiples of so many elements, a
   // power of 2.
   virtual int64_t product_alignment(DType /*dtype*/) const { return 1; }

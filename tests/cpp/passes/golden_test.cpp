@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "aten/operators.h"
+#include "ops/core/registry.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/simplification/dead_code.h"
 
@@ -36,6 +37,10 @@ std::optional<std::vector<int32_t>> number_results(const graph::Graph& constant_
   return handles;
 }
 
+const OperatorSchema* attention_operator() {
+  return ops::schema_of(*ops::find("aten::_scaled_dot_product_flash_attention_for_cpu"));
+}
+
 // Everything that the target may refuse is done.
 const Options& permissive_options() {
   static const Options options = [] {
@@ -52,6 +57,9 @@ const Options& permissive_options() {
     result.widens_products = [](DType dtype) { return dtype == DType::BFloat16; };
     result.product_applies_activation = [](std::string_view activation, DType) {
       return activation == "relu" || activation == "gelu_tanh";
+    };
+    result.choose_attention = [](const AttentionSite&) {
+      return AttentionKernel{attention_operator(), true, true};
     };
     result.products = {[](DType dtype) { return dtype == DType::BFloat16 ? 8 : 1; },
                        [](const ProductSite&) { return true; }};
