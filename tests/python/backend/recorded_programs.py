@@ -5,6 +5,7 @@ from graph_programs import Program, dtype_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
 LEFT_OUT = ("device", "layout", "pin_memory")  # of factories: the graph's device is the kernels'
+MOST = 2**61 - 1  # the largest integer of a graph, which stands for the end of a slice
 SAME = ("detach", "lift_fresh", "alias")  # their results are their arguments, as far as a graph can tell
 
 
@@ -42,6 +43,8 @@ class RecordedProgram(Program):
             if self.key(value) not in self.ids:
                 self.inputs.append((self.define(value), value.detach().clone(memory_format=torch.preserve_format)))
             return f"%{self.ids[self.key(value)]}"
+        if type(value) is int:
+            return str(max(-MOST, min(value, MOST)))
         if isinstance(value, (complex, torch.Generator, torch.device)):
             raise NotRecorded(f"an argument of type {type(value).__name__}")
         return super().argument(value)
@@ -60,6 +63,9 @@ class Recording(TorchDispatchMode):
         if function.namespace != "aten" or draws(function, arguments, named):
             raise NotRecorded(str(function))
         given = {name: value for name, value in named.items() if name not in LEFT_OUT}
+        for argument in function._schema.arguments[len(arguments) :]:  # the text has no lists as defaults
+            if isinstance(argument.default_value, list):
+                given.setdefault(argument.name, argument.default_value)
         texts = [program.argument(a) for a in arguments] + [f"{name}={program.argument(value)}" for name, value in given.items()]
         results = function(*arguments, **named)
         if packet in SAME:
@@ -75,6 +81,8 @@ class Recording(TorchDispatchMode):
             program.forget_views(arguments[0])
             results = arguments[0]
         several = results if isinstance(results, (tuple, list)) else (results,)
+        if not any(isinstance(result, torch.Tensor) for result in several):
+            return results  # a number that the program reads, or a check
         if not all(isinstance(result, (torch.Tensor, type(None))) for result in several):
             raise NotRecorded(f"results of {function} that are no tensors")
         defined = ["_" if result is None else f"{program.define(result)} : {self.meta(result)}" for result in several]
@@ -83,9 +91,11 @@ class Recording(TorchDispatchMode):
 
     @staticmethod
     def meta(tensor):
-        sizes, strides = ", ".join(map(str, tensor.shape)), ", ".join(map(str, tensor.stride()))
-        text = f"{dtype_name(tensor.dtype)}[{sizes}]"
-        return text if tensor.is_contiguous() else f"{text}{{strides=[{strides}]}}"
+        extra = [] if tensor.is_contiguous() else [f"strides=[{', '.join(map(str, tensor.stride()))}]"]
+        if tensor.storage_offset():
+            extra.append(f"offset={tensor.storage_offset()}")
+        text = f"{dtype_name(tensor.dtype)}[{', '.join(map(str, tensor.shape))}]"
+        return f"{text}{{{', '.join(extra)}}}" if extra else text
 
 
 def recorded(function):

@@ -24,8 +24,9 @@ def same(got, expected, tolerance):
     return torch.allclose(got.double(), expected.double(), rtol=tolerance, atol=tolerance * max(1, scale), equal_nan=True)
 
 
-def check(programs, folder, shapes=None):
-    """Runs (name, program, outputs) and lists those that differ from eager, by name."""
+def check(programs, folder, shapes=None, needs_form=True):
+    """Runs (name, program, outputs) and lists those that differ from eager, by name. Without `needs_form`, graphs with
+    operators that the text form of graphs does not know are left out."""
     write_scripts([program.graph(outputs) for _, program, outputs in programs], folder, shapes)
     for number, (_, program, _) in enumerate(programs):
         torch.save([tensor for _, tensor in program.inputs], folder / f"{number}.in")
@@ -34,6 +35,8 @@ def check(programs, folder, shapes=None):
     failures = []
     for number, (name, program, outputs) in enumerate(programs):
         if (folder / f"{number}.error").exists():
+            if not needs_form and (folder / f"{number}.error").read_text().startswith("line "):
+                continue
             failures.append(f"{name}: not compiled: {(folder / f'{number}.error').read_text()}\n{program.graph(outputs)}")
             continue
         result = torch.load(folder / f"{number}.out")
