@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Attention written as products with a softmax between them, on the CPU: eager, ours, and PyTorch's fused operator by itself.
+
+    python benchmarks/attention.py [--threads 1] [--width 64] [--types float32 bfloat16]
+
+Microseconds of the processor, the least of many calls. "taken": ours calls the fused operator
+(passes/attention/recognise_attention.h); else it computes two products and a generated softmax.
+"""
+
+import argparse
+import math
+import time
+
+import torch
+import torch.nn.functional as F
+
+import oxyfuel
+
+SHAPES = [(1, 12, 16), (8, 12, 16), (1, 12, 64), (1, 12, 128), (8, 12, 128), (1, 12, 256), (1, 12, 512)]  # batch, heads, rows
+
+
+def written(query, keys, values, mask=None):
+    scores = query @ keys.transpose(-2, -1) / math.sqrt(query.size(-1))
+    if mask is not None:
+        scores = scores + mask
+    return scores.softmax(-1) @ values
+
+
+def fused(query, keys, values, mask=None):
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+
+
+def least(function, arguments, seconds=0.25):
+    for _ in range(3):
+        function(*arguments)
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < 5 or (time.perf_counter() < end and len(times) < 500):
+        start = time.process_time()
+        function(*arguments)
+        times.append(time.process_time() - start)
+    return min(times) * 1e6
+
+
+def operands(shape, width, dtype, is_masked):
+    """As projections give them, and a mask that hides the last quarter of the keys."""
+    batch, heads, rows = shape
+    parts = [torch.randn(batch, rows, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]
+    if not is_masked:
+        return parts
+    mask = torch.zeros(batch, 1, rows, rows)
+    mask[..., rows - rows // 4 :] = torch.finfo(dtype).min
+    return [*parts, mask.to(dtype)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--width", type=int, default=64, help="elements of a head")
+    parser.add_argument("--types", nargs="+", default=["float32", "bfloat16"])
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    print("| batch x heads x rows | type | mask | eager | ours | fused operator | taken |\n|" + "---|" * 7)
+    for name in arguments.types:
+        for shape in SHAPES:
+            for is_masked in (False, True):
+                given = operands(shape, arguments.width, getattr(torch, name), is_masked)
+                oxyfuel.reset()
+                ours = oxyfuel.compile(written, dynamic=False)
+                with torch.no_grad():
+                    torch.testing.assert_close(ours(*given), written(*given), rtol=2e-2, atol=2e-2)
+                    [segment] = oxyfuel.explain(ours)(*given).segments
+                    times = [least(function, given) for function in (written, ours, fused)]
+                cells = [" x ".join(map(str, shape)), name, "yes" if is_masked else "no", *(f"{t:.0f}" for t in times)]
+                print("| " + " | ".join([*cells, "yes" if segment["extern_calls"] == 1 else "no"]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
