@@ -79,8 +79,8 @@ class ShapeEnvironment {
   bool expect(const Condition& question, const Locate& where);
   // Whether a size or a number of elements is zero: as expect(), but what only data could tell is likely not.
   bool expect_empty(const Expr& count, const Locate& where);
-  // As expect(), with an answer that the caller knows to be likely. False, and nothing changes, if it contradicts
-  // what is known.
+  // As expect(), with an answer that the caller knows to be likely. False, and nothing changes, if it
+  // contradicts what is known.
   bool suppose(const Condition& condition, const Locate& where);
   // The value of the expression for all calls, guarded.
   int64_t specialise(const Expr& e, const Locate& where);
