@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attention written as products with a softmax between them, on the CPU: eager, ours, and PyTorch's fused operator by itself.
 
-    python benchmarks/attention.py [--threads 1] [--width 64] [--types float32 bfloat16]
+    python benchmarks/attention.py [--threads 1] [--width 64] [--types float32 bfloat16] [--query-rows 1]
 
 Microseconds of the processor, the least of many calls. "taken": ours calls the fused operator
 (passes/attention/recognise_attention.h); else it computes two products and a generated softmax.
@@ -41,14 +41,14 @@ def least(function, arguments, seconds=0.25):
     return min(times) * 1e6
 
 
-def operands(shape, width, dtype, is_masked):
+def operands(shape, query_rows, width, dtype, is_masked):
     """As projections give them, and a mask that hides the last quarter of the keys."""
-    batch, heads, rows = shape
-    parts = [torch.randn(batch, rows, heads, width).to(dtype).transpose(1, 2) for _ in range(3)]
+    batch, heads, keys = shape
+    parts = [torch.randn(batch, rows, heads, width).to(dtype).transpose(1, 2) for rows in (query_rows or keys, keys, keys)]
     if not is_masked:
         return parts
-    mask = torch.zeros(batch, 1, rows, rows)
-    mask[..., rows - rows // 4 :] = torch.finfo(dtype).min
+    mask = torch.zeros(batch, 1, query_rows or keys, keys)
+    mask[..., keys - keys // 4 :] = torch.finfo(dtype).min
     return [*parts, mask.to(dtype)]
 
 
@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--width", type=int, default=64, help="elements of a head")
     parser.add_argument("--types", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--query-rows", type=int, default=0, help="of the query; 0: as many as keys")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
@@ -64,7 +65,7 @@ def main():
     for name in arguments.types:
         for shape in SHAPES:
             for is_masked in (False, True):
-                given = operands(shape, arguments.width, getattr(torch, name), is_masked)
+                given = operands(shape, arguments.query_rows, arguments.width, getattr(torch, name), is_masked)
                 oxyfuel.reset()
                 ours = oxyfuel.compile(written, dynamic=False)
                 with torch.no_grad():

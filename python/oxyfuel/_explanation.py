@@ -24,8 +24,8 @@ class Explanation:
     ``is_captured``, ``is_pending`` (it runs in eager while its kernels are compiled), ``operators``, ``kernels``,
     ``extern_calls``, ``device_graphs`` (CUDA graphs that calls replay by now), ``device_graph_bytes`` (of the memory that
     these work in, which all graphs of one stream share), ``not_replayed`` (why some steps are in none), ``visits``,
-    ``guards``, ``symbols``, and ``end``, a break or ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its value at the capture, or None if data decide
-    it) and ``range``.
+    ``guards``, ``symbols``, and ``end``, a break or ``None``. A symbol is a dict with ``name``, ``source``, ``hint`` (its
+    value at the capture, or None if data decide it) and ``range``.
     A break is a dict with ``reason``, ``hint`` and ``stack``, the user's lines from the innermost on. ``metrics`` is what
     :func:`oxyfuel.metrics` gave after the call.
     """

@@ -22,7 +22,8 @@ std::string short_line_text(const Frame& innermost) {
 
 namespace {
 
-// Where the program is, as a location of the graph; none: nowhere.
+// Where the program is, or the operator whose gradient is recorded, as a location of the graph; none:
+// nowhere.
 graph::LocationId location(Interpreter& interpreter, graph::Graph& graph) {
   const Frame* frame = interpreter.frame;
   std::string text = frame ? short_line_text(*frame) : interpreter.autograd_lines.current();

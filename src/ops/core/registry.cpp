@@ -41,6 +41,7 @@ const Registry& registry() {
 bool ShapeContext::equal(const Expr& a, const Expr& b) const {
   if (sym::known_equal(a, b)) return true;
   if (questions_ == nullptr) return false;
+  // Whatever is compared with zero is a size or a number of elements.
   return b == Expr(0) ? questions_->is_empty(a) : questions_->decide(sym::equal(a, b));
 }
 

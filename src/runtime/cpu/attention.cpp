@@ -17,10 +17,9 @@ const OperatorSchema* attention_schema() {
   return schema;
 }
 
-// Scores that stay in the caches are computed faster by the products of float32 and the generated softmax,
-// and so are those of wide heads: PyTorch's kernel took 1.1 to 1.6 times as long there, and 0.6 to 0.97 times
-// from these numbers of scores on (docs/benchmarks.md). A mask is read by the softmax, which takes longer
-// then.
+// Where scores stay in the caches, products of float32 and the generated softmax are mostly faster. A mask is
+// read by the softmax, which takes longer then. With wide heads neither way is faster for all sizes
+// (docs/benchmarks.md, benchmarks/attention.py).
 constexpr int64_t kFewestScores = 1 << 19, kFewestMaskedScores = 1 << 17;
 constexpr int64_t kWidestHead = 64;
 // Batched products of half precision are slow, but for one row (a decoder's next token).

@@ -1,11 +1,9 @@
 """Every kernel of the golden texts compiles to machine code for the oldest and the newest GPU that is supported."""
 
-import json
-
 import pytest
 from chosen_programs import PROGRAMS as CHOSEN
 from graph_programs import Program
-from triton_tools import ROOT, needs_triton, run_python, write_scripts
+from triton_tools import ROOT, compile_scripts, needs_triton, run_python, write_scripts
 
 GOLDEN = sorted((ROOT / "tests/golden/triton").glob("*.txt"))
 
@@ -14,11 +12,7 @@ GOLDEN = sorted((ROOT / "tests/golden/triton").glob("*.txt"))
 def test_golden_kernels_compile(tmp_path):
     for file in GOLDEN:
         (tmp_path / f"{file.stem}.py").write_text(file.read_text().partition("----\n")[2])
-    process = run_python("triton_compiler.py", tmp_path, 80, 90, TRITON_CACHE_DIR=str(tmp_path / "cache"))
-    assert process.returncode == 0, process.stderr
-    results = json.loads(process.stdout)
-    failures = [f"{name}: {r['error']}" for name, r in results.items() if "error" in r]
-    assert not failures, "\n".join(failures)
+    results = compile_scripts(tmp_path, 80, 90)
     assert len(results) >= 2 * len(GOLDEN)
     spilled = {name: r["spilled_bytes"] for name, r in results.items() if r["spilled_bytes"]}
     assert not spilled, f"values do not fit in registers: {spilled}"
@@ -37,12 +31,7 @@ def test_kernels_of_chosen_programs_compile(architecture, shapes, tmp_path):
         for text in (file.read_text() for file in tmp_path.glob("*.py")):
             launches, kernels = text.count('_launch["options"])'), text.count("_launch = {")
             assert text.count("gdc_wait()") == (kernels if launches > 1 else 0)
-    process = run_python("triton_compiler.py", tmp_path, architecture, TRITON_CACHE_DIR=str(tmp_path / "cache"))
-    assert process.returncode == 0, process.stderr
-    results = json.loads(process.stdout)
-    failures = [f"{name}: {r['error']}" for name, r in results.items() if "error" in r]
-    assert not failures, "\n".join(failures)
-    assert len(results) > len(graphs)
+    assert len(compile_scripts(tmp_path, architecture)) > len(graphs)
 
 
 def test_an_assertion_names_the_line_that_asked_for_the_index(tmp_path):

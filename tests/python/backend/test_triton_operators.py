@@ -47,4 +47,5 @@ def test_operators(part, tmp_path):
     programs = [program for op in chosen[part::PARTS] for program in programs_of(op)]
     assert len(programs) > 0.6 * len(chosen) / PARTS  # most have a form in a graph
     failures = check(programs, tmp_path, needs_form=False)
+    assert len(list(tmp_path.glob("*.out"))) > 0.8 * len(programs)
     assert not failures, f"{len(failures)} of {len(programs)} differ from eager:\n" + "\n".join(failures)

@@ -1,6 +1,7 @@
 """Where Triton is, and how tests call it: always in a process of its own."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -35,6 +36,16 @@ def write_scripts(graphs, folder, shapes=None):
     option = [] if shapes is None else [str(shapes)]
     result = subprocess.run([WRITER, folder / "graphs.txt", folder, *option], capture_output=True, text=True, check=True)
     return [int(line) for line in result.stdout.split()]
+
+
+def compile_scripts(folder, *architectures):
+    """What triton_compiler.py says of each kernel of the folder. All of them have to compile."""
+    process = run_python("triton_compiler.py", folder, *architectures, TRITON_CACHE_DIR=str(folder / "cache"))
+    assert process.returncode == 0, process.stderr
+    results = json.loads(process.stdout)
+    failures = [f"{name}: {result['error']}" for name, result in results.items() if "error" in result]
+    assert not failures, "\n".join(failures)
+    return results
 
 
 def run_python(script, *arguments, **variables):
