@@ -111,7 +111,7 @@ torch.cuda.synchronize()
 
 def what(call):
     try:
-        return f"{call():.3f}"
+        return f"{call():.0f}"
     except Exception as error:
         return type(error).__name__
 

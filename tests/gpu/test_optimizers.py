@@ -111,10 +111,12 @@ def test_whole_training_steps_are_one_graph(name):
         model = new_model()
         try:
             optimizer = kind(model.parameters(), fused=True, **{**copy.deepcopy(arguments), "maximize": False})
+            step = compile(plain_step(model, optimizer))
+            losses = [step(*batch(call)) for call in range(CALLS)]
         except RuntimeError as error:
+            if results:  # eager has it
+                raise
             pytest.skip(str(error))
-        step = compile(plain_step(model, optimizer))
-        losses = [step(*batch(call)) for call in range(CALLS)]
         results.append((losses, [p.detach() for p in model.parameters()]))
     torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-4)
     metrics = oxyfuel.metrics()
@@ -147,13 +149,14 @@ def test_numbers_that_a_scheduler_changes(name, schedule):
 @pytest.mark.parametrize("optimizer", ["AdamW", "AdamW, fused", "SGD", "SGD, fused"])
 @pytest.mark.parametrize("what", ["the forward pass", "the whole step"])
 def test_scaled_gradients_of_float16(what, optimizer):
-    """A GradScaler, whose scale is too large at first: the first steps are left out."""
+    """A GradScaler, whose scale is much too large at first: some steps are left out. Afterwards it is far from a scale
+    at which roundings decide whether gradients overflow."""
     kind = {"AdamW": torch.optim.AdamW, "SGD": torch.optim.SGD}[optimizer.split(",")[0]]
 
     def run(compile):
         model = new_model()
         steps = kind(model.parameters(), lr=0.01, fused="fused" in optimizer or None)
-        scaler = torch.amp.GradScaler("cuda", init_scale=2.0**28, growth_interval=4)
+        scaler = torch.amp.GradScaler("cuda", init_scale=2.0**34, backoff_factor=2.0**-12, growth_interval=8)
         forward = compile(model) if what == "the forward pass" else model
 
         def step(x, y):
@@ -175,7 +178,7 @@ def test_scaled_gradients_of_float16(what, optimizer):
         return losses, scales, [p.detach() for p in model.parameters()]
 
     (losses, scales, parameters), expected = run(oxyfuel.compile), run(lambda f: f)
-    assert scales == expected[1] and scales[0] < 2.0**28
+    assert scales == expected[1] and scales[0] < 2.0**34
     torch.testing.assert_close(losses, expected[0], rtol=2e-2, atol=2e-2)
     torch.testing.assert_close(parameters, expected[2], rtol=5e-2, atol=1e-2)
     assert oxyfuel.metrics()["calls_compiled"] > 0

@@ -112,7 +112,7 @@ def test_steps_in_bfloat16(optimizer):
 
     def train(compile, dtype):
         model = new_model().to(torch.bfloat16).to(dtype)
-        steps = kind(model.parameters(), lr=0.01, fused="fused" in optimizer or None)
+        steps = kind(model.parameters(), lr=0.001, fused="fused" in optimizer or None)
 
         def step(x, y):
             steps.zero_grad()

@@ -41,6 +41,7 @@ bool runs_channels_last(const ShapeContext& context, const TensorMeta& input, co
   if (suggested_format(context, input, keeps_none) == MemoryFormat::Contiguous &&
       suggested_format(context, weight, keeps_none) == MemoryFormat::Contiguous)
     return false;
+  if (!is_on_host(input.device)) return input.dtype != DType::Float64;  // cuDNN has no such kernels of it
   return input.rank() == 4 || runs_in_onednn(context, input, weight, groups);
 }
 
@@ -150,6 +151,10 @@ Metas convolution_backward(const ShapeContext& context) {
   if (channels_last && weight.rank() == 4 && is_contiguous(weight) && is_channels_last(weight) &&
       (flag(context, 7) || are_one(context, 6)) && !runs_in_onednn(context, input, weight, 9))
     out[1].strides = weight.strides;
+  // cuDNN asks the input, which is left alone if it is in both formats at once.
+  if (!is_on_host(weight.device) && channels_last && weight.rank() == 4 && is_channels_last(context, input) &&
+      suggested_format(context, input, std::vector<bool>(input.sizes.size())) == MemoryFormat::Contiguous)
+    out[1].strides = contiguous_strides(weight.sizes);
   out.push_back(contiguous_meta(grad.dtype, grad.device, {grad.sizes[1]}));
   return out;
 }

@@ -89,10 +89,10 @@ std::vector<ValueRef> log_softmax_backward(Composer& c) {
 std::vector<ValueRef> layer_norm_backward(Composer& c) {
   // (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
   const TensorMeta input = c.meta(c.arg(1));
-  if (input.dtype != c.meta(c.arg(3)).dtype) throw Unsupported("statistics of another type");
+  const DType wide = c.meta(c.arg(3)).dtype;
   const auto [outer_dims, inner_dims, count] = parts_of(input, c.arg(2));
   if (outer_dims.empty()) throw Unsupported("a single row");
-  const ValueRef gradient = std::get<ValueRef>(c.arg(0));
+  const ValueRef gradient = c.convert(std::get<ValueRef>(c.arg(0)), wide);
   const ValueRef centred = c.call("aten::sub.Tensor", {as_stored(c, std::get<ValueRef>(c.arg(1))), c.arg(3)});
   const ValueRef normalized = c.call("aten::mul.Tensor", {centred, c.arg(4)});
   const auto of_input = [&] {
@@ -112,6 +112,9 @@ std::vector<ValueRef> layer_norm_backward(Composer& c) {
   if (c.has_result(0)) gradients[0] = of_input();
   if (c.has_result(1)) gradients[1] = of_weight();
   if (c.has_result(2)) gradients[2] = sum_over(c, gradient, outer_dims, false);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].id != graph::kNoValue)
+      gradients[i] = laid_out(c, c.convert(gradients[i], c.result(i).dtype), c.result(i));
   return gradients;
 }
 

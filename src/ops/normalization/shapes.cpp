@@ -13,6 +13,11 @@ bool is_half_precision(DType type) {
   return type == DType::Float16 || type == DType::BFloat16;
 }
 
+// Kernels for GPUs keep statistics in the type in which they compute them.
+DType statistics_type_on_gpu(DType type) {
+  return is_half_precision(type) ? DType::Float32 : type;
+}
+
 // Statistics are kept in the type of the parameters when those are wider than the input.
 DType statistics_type(const TensorMeta& input, std::initializer_list<const TensorMeta*> parameters) {
   for (const TensorMeta* p : parameters)
@@ -43,6 +48,7 @@ void need_vectors(const ShapeContext& context, const Expr& channels, size_t firs
 }
 
 TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input) {
+  if (!is_on_host(input.device)) return dense_like(context, input, input.dtype);
   // The kernels work in one of the plain formats; other layouts are made contiguous first.
   if (is_contiguous(input)) return contiguous_meta(input.dtype, input.device, input.sizes);
   if (is_channels_last(context, input))
@@ -52,6 +58,7 @@ TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input
 }
 
 DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input) {
+  if (!is_on_host(input.device)) return statistics_type_on_gpu(input.dtype);
   return statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
 }
 
@@ -84,7 +91,9 @@ TensorMeta statistics_of_rows(const TensorMeta& input, size_t outer, DType type)
 Metas layer_norm(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   const size_t outer = outer_dimensions(context, {2, 3});
-  const DType type = statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)});
+  const DType type = is_on_host(input.device)
+                         ? statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)})
+                         : statistics_type_on_gpu(input.dtype);
   const TensorMeta mean = statistics_of_rows(input, outer, type);
   return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
 }
@@ -96,8 +105,8 @@ Metas rms_norm(const ShapeContext& context) {
   if (!is_floating(input.dtype)) not_covered(context, "an input of this type");
   if (const TensorMeta* weight = optional_tensor(context, 2); weight && weight->dtype != input.dtype)
     not_covered(context, "a weight of another type");
-  const DType type = is_half_precision(input.dtype) ? DType::Float32 : input.dtype;
-  return {contiguous_meta(input.dtype, input.device, input.sizes), statistics_of_rows(input, outer, type)};
+  return {contiguous_meta(input.dtype, input.device, input.sizes),
+          statistics_of_rows(input, outer, statistics_type_on_gpu(input.dtype))};
 }
 
 namespace {
@@ -158,8 +167,10 @@ Metas normalized_by_channel(const ShapeContext& context, size_t vectors, bool tr
   for (const Expr& size : input.sizes)
     if (training && context.equal(size, 0)) refused_by_eager(context, "statistics of no elements");
   const DType type = batch_statistics_type(context, input);
+  // Kernels for GPUs save those that they are given, too.
+  const bool has_saved = training || !is_on_host(input.device);
   TensorMeta saved =
-      training ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
+      has_saved ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);
   return {normalized_batch(context, input), saved, saved};
 }
 
@@ -213,12 +224,18 @@ Metas batch_norm_backward(const ShapeContext& context) {
   if (flag(context, 7)) need_vectors(context, input.sizes[1], 5, 6);
   const TensorMeta* weight = optional_tensor(context, 2);
   const DType type = weight == nullptr ? input.dtype : weight->dtype;
-  TensorMeta parameter = contiguous_meta(type, input.device, {input.sizes[1]});
+  // Kernels for GPUs have no gradients of parameters that are not there.
+  const bool has_parameters = weight != nullptr || is_on_host(input.device);
+  const TensorMeta parameter = has_parameters ? contiguous_meta(type, input.device, {input.sizes[1]})
+                                              : empty_vector(type, input.device);
   const TensorMeta& grad = context.tensor(0);
   const bool same_format = (is_contiguous(input) && is_contiguous(grad)) ||
                            (is_channels_last(input) && is_channels_last(grad) && !is_contiguous(input));
-  return {same_format ? normalized_batch(context, input) : in_suggested_format(context, input), parameter,
-          parameter};
+  // Kernels for GPUs know no other format of a gradient than these.
+  const TensorMeta other = is_on_host(input.device) || is_contiguous(grad)
+                               ? in_suggested_format(context, input)
+                               : contiguous_meta(input.dtype, input.device, input.sizes);
+  return {same_format ? normalized_batch(context, input) : other, parameter, parameter};
 }
 
 Metas group_norm(const ShapeContext& context) {

@@ -76,6 +76,11 @@ Metas unary_integral(const ShapeContext& context) {
 
 Metas log_sigmoid(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
+  if (!is_on_host(self.device)) {  // whose kernel needs no buffer
+    const TensorMeta out = dense_like(context, self, self.dtype);
+    return {refuse(context, out, !is_floating(self.dtype)),
+            contiguous_meta(self.dtype, self.device, {Expr(0)})};
+  }
   TensorMeta out = contiguous_meta(self.dtype, self.device, self.sizes);
   return {refuse(context, out, !is_floating(self.dtype)), out};
 }

@@ -74,8 +74,11 @@ TensorMeta with_index_type(TensorMeta meta) {
 Metas max_pool(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const size_t spatial = spatial_dims(context);
-  TensorMeta out =
-      in_suggested_format(context, self, pooled_sizes(context, spatial, list(context, 4), flag(context, 5)));
+  std::vector<Expr> sizes = pooled_sizes(context, spatial, list(context, 4), flag(context, 5));
+  // The kernel for GPUs does not take a volume alone for an image.
+  const bool is_plain = !is_on_host(self.device) && spatial == 3 && self.rank() == 4;
+  const TensorMeta out = is_plain ? contiguous_meta(self.dtype, self.device, std::move(sizes))
+                                  : in_suggested_format(context, self, std::move(sizes));
   return {out, with_index_type(out)};
 }
 
@@ -146,7 +149,12 @@ Metas adaptive_pool_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   for (size_t d = 1; d < grad.sizes.size(); ++d)
     if (context.equal(grad.sizes[d], 0)) refused_by_eager(context, "an image without elements");
-  return pool_backward(context);
+  const TensorMeta out = pool_backward(context).front();
+  // The kernel for GPUs changes the format of a contiguous tensor only if it is not in both.
+  const TensorMeta plain = contiguous_meta(out.dtype, out.device, out.sizes);
+  const bool is_plain =
+      !is_on_host(out.device) && out.strides != plain.strides && is_channels_last(context, plain);
+  return {is_plain ? plain : out};
 }
 
 Metas upsample_backward(const ShapeContext& context) {
@@ -191,7 +199,8 @@ Metas max_unpool(const ShapeContext& context) {
     if (context.equal(self.sizes[d], 0)) not_covered(context, "an empty dimension");
   std::vector<Expr> sizes(self.sizes.begin(), self.sizes.end() - static_cast<std::ptrdiff_t>(size.size()));
   sizes.insert(sizes.end(), size.begin(), size.end());
-  if (size.size() == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+  if (size.size() == 3 || !is_on_host(self.device))
+    return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
   return {in_suggested_format(context, self, std::move(sizes))};
 }
 

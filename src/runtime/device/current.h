@@ -8,9 +8,13 @@ namespace oxy::runtime {
 // Plans run on this kind of device from now on, so that its current device counts.
 void use_accelerator(c10::DeviceType type);
 
+// Not in a process that was forked while one was.
 bool is_accelerator_in_use();
+// This is such a process. Drivers do not serve it, so plans for the device do not run here.
+bool is_accelerator_lost();
 
-// The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is.
+// The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is; -1
+// where it is lost, so that what was captured before is not taken for what this process may run.
 c10::DeviceIndex current_device_index();
 // Does nothing while no kind is in use.
 void set_current_device_index(c10::DeviceIndex index);

@@ -53,6 +53,7 @@ const Entry* entry_of(c10::DeviceType type) {
 }  // namespace
 
 const DeviceRuntime* find_device(c10::DeviceType type) {
+  if (type != kHost && is_accelerator_lost()) return nullptr;
   const Entry* const entry = entry_of(type);
   return entry == nullptr ? nullptr : entry->device.get();
 }
@@ -85,6 +86,8 @@ std::span<const c10::DeviceType> device_types() {
 }
 
 std::string why_no_device(c10::DeviceType type) {
+  if (type != kHost && is_accelerator_lost())
+    return "this process was forked from one that used the device, which drivers do not allow";
   const Entry* const entry = entry_of(type);
   if (entry != nullptr) return entry->missing;
   std::string names;

@@ -1,7 +1,8 @@
 """Writes the golden shape cases beside this file: what eager PyTorch answers to random calls, as graph text.
 
 Every node of FAMILY.graph is one call; the metadata of its results are eager's. Run it with a torch-enabled Python
-after adding an operator, with the names of the families to write again (all by default).
+after adding an operator, with the names of the families to write again (all by default). `--device cuda`, on a machine
+with a GPU, writes to gpu/ the calls of operators that a GPU answers otherwise than the CPU.
 """
 
 import argparse
@@ -87,8 +88,34 @@ def meta_text(t):
     return f"{name_of(t.dtype)}{list(t.shape)}" + (f"{{{', '.join(extra)}}}" if extra else "")
 
 
+def on_cpu(value):
+    """The same argument with its tensors on the CPU, in their layouts."""
+    if isinstance(value, torch.Tensor):
+        empty = torch.empty(0, dtype=value.dtype, device="cpu")
+        return empty.set_(value.untyped_storage().cpu(), value.storage_offset(), value.shape, value.stride())
+    return [on_cpu(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def results_of(op, arguments, named):
+    """The tensors, in one list; None for undefined ones. Nothing else: the text of what eager raises."""
+    try:
+        result = op(*arguments, **named)
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+        return str(error).splitlines()[0]
+    flat = []
+    for r in result if isinstance(result, (tuple, list)) else [result]:
+        flat.extend(r if isinstance(r, (tuple, list)) else [r])
+    return [r for r in flat if r is None or isinstance(r, torch.Tensor)]
+
+
+def metas_of(results):
+    return results if isinstance(results, str) else [r if r is None else meta_text(r) for r in results]
+
+
 class Writer:
-    def __init__(self):
+    def __init__(self, differing_only=False):
+        self.differing_only = differing_only  # keep operators that the CPU answers otherwise in some call, or refuses
+        self.differing = set()
         self.inputs = {}
         self.lines = []
         self.next_value = 0
@@ -123,25 +150,26 @@ class Writer:
         base, _, overload = name.partition(".")
         op = getattr(getattr(torch.ops.aten, base), overload or "default")
         texts = [self.literal(a) for a in args] + [f"{k}={self.literal(v)}" for k, v in kwargs.items()]
-        try:
-            result = op(*args, **kwargs) if results is None else results
-        except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
-            self.refused.setdefault(name, str(error).splitlines()[0])
+        result = results_of(op, args, kwargs) if results is None else results
+        if isinstance(result, str):
+            self.refused.setdefault(name, result)
             return
-        flat = []
-        for r in result if isinstance(result, (tuple, list)) else [result]:
-            flat.extend(r if isinstance(r, (tuple, list)) else [r])
-        if all(r is None for r in flat):
+        if all(r is None for r in result):
             return
         self.cases[name] = self.cases.get(name, 0) + 1
-        self.lines.append(([r if r is None else meta_text(r) for r in flat], f"aten::{name}({', '.join(texts)})"))
+        if self.differing_only:
+            moved = results_of(op, on_cpu(args), {k: on_cpu(v) for k, v in kwargs.items()})
+            if metas_of(result) != metas_of(moved):
+                self.differing.add(name)
+        self.lines.append((name, metas_of(result), f"aten::{name}({', '.join(texts)})"))
 
     def text(self):
-        used = {t for t in self.inputs if any(f"<{t}>" in line for _, line in self.lines)}
+        lines = [line for line in self.lines if not self.differing_only or line[0] in self.differing]
+        used = {t for t in self.inputs if any(f"<{t}>" in line for *_, line in lines)}
         ids = {text: i for i, text in enumerate(t for t in self.inputs if t in used)}
         header = ",\n      ".join(f"%{i} : {text}" for text, i in ids.items())
         body, number, seen = [], len(ids), set()
-        for results, line in self.lines:
+        for _, results, line in lines:
             if line in seen:
                 continue
             seen.add(line)
@@ -828,7 +856,31 @@ def pooling(w):
         w.call("channel_shuffle", tensor([2, 6, 3, 4], layout=rng.choice(layouts)), rng.choice([2, 3]))
 
 
+def attention_on_gpu(w):
+    for _ in range(30):
+        kind = rng.choice([torch.float16, torch.bfloat16])
+        b, h, s, t = (rng.randint(1, 5) for _ in range(4))
+        d = rng.choice([8, 16, 64])
+        by_rows = rng.random() < 0.5
+        query, key, value = (
+            torch.rand([b, n, h, d], dtype=kind).transpose(1, 2) if by_rows else torch.rand([b, h, n, d], dtype=kind) for n in (s, t, t)
+        )
+        mask = rng.choice([None, torch.rand([b, h, s, 8 * t], dtype=kind)[..., :t]])
+        for name in ("efficient", "flash", "cudnn"):
+            call = f"_scaled_dot_product_{name}_attention"
+            w.call(call, query, key, value, *([] if name == "flash" else [mask, True]))
+        output, *saved = torch.ops.aten._scaled_dot_product_efficient_attention(query, key, value, mask, True)
+        for wanted in ([True, True, True, mask is not None], [True, False, True, False]):
+            w.call("_scaled_dot_product_efficient_attention_backward", output, query, key, value, mask, output, *saved, 0.0, wanted)
+        output, *saved = torch.ops.aten._scaled_dot_product_flash_attention(query, key, value)
+        state = saved[5:7]
+        w.call("_scaled_dot_product_flash_attention_backward", output, query, key, value, output, *saved[:5], 0.0, False, *state)
+
+
 def attention(w):
+    if torch.get_default_device().type == "cuda":
+        attention_on_gpu(w)
+        return
     for _ in range(30):
         kind = rng.choice([torch.float32, torch.bfloat16, torch.float64])
         b, h, s, t, d = (rng.randint(1, 5) for _ in range(5))
@@ -963,14 +1015,18 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", default=list(FAMILIES))
     parser.add_argument("--seed", type=int, default=0, help="another one draws other calls")
-    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(__file__).parent)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="of the tensors of the calls")
+    parser.add_argument("--folder", type=pathlib.Path, help="what is written to (default: beside this file, or gpu/ there)")
     options = parser.parse_args()
+    folder = options.folder or pathlib.Path(__file__).parent / ("gpu" if options.device == "cuda" else "")
+    folder.mkdir(exist_ok=True)
+    torch.set_default_device(options.device)
     for family in options.families:
         rng.seed(f"{family}{options.seed or ''}")
         torch.manual_seed(0)
-        writer = Writer()
+        writer = Writer(differing_only=options.device != "cpu")
         FAMILIES[family](writer)
-        (options.folder / f"{family}.graph").write_text(writer.text())
+        (folder / f"{family}.graph").write_text(writer.text())
         print(f"{family}: {len(writer.lines)} calls of {len(writer.cases)} operators")
         for name, why in writer.refused.items():
             if name not in writer.cases:
