@@ -181,7 +181,11 @@ def test_scaled_gradients_of_float16(what, optimizer):
     assert scales == expected[1] and scales[0] < 2.0**34
     torch.testing.assert_close(losses, expected[0], rtol=2e-2, atol=2e-2)
     torch.testing.assert_close(parameters, expected[2], rtol=5e-2, atol=1e-2)
-    assert oxyfuel.metrics()["calls_compiled"] > 0
+    metrics = oxyfuel.metrics()
+    if what == "the forward pass" or "fused" in optimizer:  # which leaves out a step by itself
+        assert metrics["calls_compiled"] > 0 and not metrics["breaks"], metrics["breaks"]
+    else:
+        assert metrics["graphs"] > 1
 
 
 @pytest.mark.parametrize("found_inf", [0.0, 1.0])

@@ -230,7 +230,8 @@ def test_an_event_around_a_compiled_function():
             side.wait_event(event)
             z = y + 1
         torch.cuda.current_stream().wait_stream(side)
-        torch.testing.assert_close(z, ((x + call) * 2).sin().cumsum(0) + 1)
+        # What eager sums in another order is as far from it as the sums are long.
+        torch.testing.assert_close(z, ((x + call) * 2).sin().cumsum(0) + 1, rtol=1e-3, atol=1e-2)
 
 
 @pytest.mark.parametrize("inside", [False, True])

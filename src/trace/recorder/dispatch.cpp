@@ -32,7 +32,7 @@
 #include "runtime/values/tensors.h"
 #include "torch_api/symbolic_object.h"
 #include "trace/composites/composites.h"
-#include "trace/composites/library_operators.h"
+#include "trace/equivalents/equivalents.h"
 #include "trace/functional/functional_forms.h"
 #include "trace/metadata/metadata.h"
 #include "trace/recorder/opaque_calls.h"
@@ -599,7 +599,7 @@ void install_recorder() {
       check(entry != nullptr, "an operator that is interpreted is in no table");
       return std::string(entry->schema);
     });
-    add_library_operators(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
+    add_equivalents(*new torch::Library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__));
     for (const c10::DeviceType type : runtime::device_types()) {
       auto& library =
           *new torch::Library(torch::Library::IMPL, "aten", runtime::autograd_key(type), __FILE__, __LINE__);

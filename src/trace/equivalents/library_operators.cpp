@@ -1,4 +1,4 @@
-#include "trace/composites/library_operators.h"
+#include "trace/equivalents/equivalents.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cudnn_batch_norm.h>
@@ -30,7 +30,9 @@ FourTensors batch_norm(const at::Tensor& input, const at::Tensor& weight, const 
   }
   auto [result, mean, deviation] =
       at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, epsilon);
-  return {result, mean, deviation, at::empty({0}, input.options().dtype(at::kByte))};
+  // cuDNN knows two formats; the other operator follows whatever order the input's dimensions have.
+  return {result.contiguous(input.suggest_memory_format()), mean, deviation,
+          at::empty({0}, input.options().dtype(at::kByte))};
 }
 
 ThreeTensors batch_norm_backward(const at::Tensor& input, const at::Tensor& gradient,
