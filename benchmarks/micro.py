@@ -98,6 +98,9 @@ def guards():
 
 
 def _add_one_beside(x, tensors):
+    for tensor in tensors:
+        if tensor.dim() != 6:
+            return x
     return x + 1
 
 
@@ -110,7 +113,7 @@ def _add_one_with_relations(x, tensors):
 
 
 def relations():
-    """Microseconds that 30 relations between sizes of five tensors add to a call."""
+    """Microseconds that 30 relations between sizes of five tensors add to a call that is given them."""
     x, tensors = torch.randn(4), [torch.randn(2, 3, 2, 5, 4, 3) for _ in range(5)]
     functions = {"with": _add_one_with_relations, "without": _add_one_beside}
     compiled = {name: oxyfuel.compile(function, dynamic=True, fullgraph=True) for name, function in functions.items()}

@@ -11,6 +11,7 @@
 
 #include "guards/integer_part.h"
 #include "guards/source.h"
+#include "runtime/values/tensor_object.h"
 #include "sym/environment/guard_program.h"
 
 namespace oxy::guards {
@@ -44,10 +45,24 @@ class SymbolGuards {
   // or null.
   template <class ValueAt>
   bool check(const ValueAt& value_at) {
+    // Most symbols are sizes, one behind another of the same tensor.
+    SourceId tensor_source;
+    c10::IntArrayRef sizes;
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (!sources_[i].source.is_valid()) continue;
-      const std::optional<int64_t> value =
-          read_integer(sources_[i].part, sources_[i].dimension, value_at(sources_[i].source));
+      const SymbolSource& from = sources_[i];
+      if (!from.source.is_valid()) continue;
+      if (from.part == IntegerPart::Size) {
+        if (from.source != tensor_source) {
+          PyObject* const object = value_at(from.source);
+          if (object == nullptr || !runtime::is_tensor(object)) return false;
+          tensor_source = from.source;
+          sizes = runtime::tensor_of(object).sizes();
+        }
+        if (static_cast<size_t>(from.dimension) >= sizes.size()) return false;
+        values_[i] = sizes[static_cast<size_t>(from.dimension)];
+        continue;
+      }
+      const std::optional<int64_t> value = read_integer(from.part, from.dimension, value_at(from.source));
       if (!value) return false;
       values_[i] = *value;
     }

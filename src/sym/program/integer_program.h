@@ -67,6 +67,7 @@ class IntegerProgram {
     NeedLess,
     NeedLessEqual,
     NeedTrue,
+    NeedLinear,  // the next of linear_
   };
   struct Instruction {
     Operation operation;
@@ -74,10 +75,22 @@ class IntegerProgram {
     uint16_t a = 0;
     uint16_t b = 0;
   };
+  // A relation between a sum of multiples of inputs and 0, which one instruction decides without overflow.
+  struct Linear {
+    int64_t constant = 0;
+    Comparison comparison = Comparison::Equal;
+    uint16_t terms = 0;  // how many of terms_
+  };
+  struct Term {
+    int32_t coefficient = 0;
+    uint16_t input = 0;
+  };
 
   // Slots: the inputs, the constants, what instructions compute.
   std::vector<Instruction> code_;
   std::vector<int32_t> condition_of_;  // by instruction; -1: of a result
+  std::vector<Linear> linear_;         // in the order of their instructions
+  std::vector<Term> terms_;            // of one after another
   std::vector<int64_t> constants_;
   std::vector<uint16_t> results_;  // the slots
   size_t inputs_ = 0;

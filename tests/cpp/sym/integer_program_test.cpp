@@ -129,3 +129,25 @@ TEST_CASE("integer program: a relation takes two instructions") {
   CHECK(program.run(values, work).status == RunStatus::Holds);
   CHECK(program.instructions() <= 2 * conditions.size());
 }
+
+TEST_CASE("integer program: a linear relation takes one instruction, and numbers of any size") {
+  const Expr a = Expr::variable("a", 0, {kMinInt, kMaxInt}), b = Expr::variable("b", 1, {kMinInt, kMaxInt});
+  const std::vector<int64_t> inputs = {0, 1};
+  const std::vector<Condition> conditions = {less_equal(a + 2 * b, 100)};
+  const IntegerProgram program(inputs, conditions);
+  CHECK(program.instructions() == 1);
+  std::vector<int64_t> work(program.slots());
+  const auto status = [&](int64_t x, int64_t y) { return program.run(std::vector{x, y}, work).status; };
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  CHECK(status(98, 1) == RunStatus::Holds);
+  CHECK(status(99, 1) == RunStatus::Fails);
+  CHECK(status(kMost, kMost) == RunStatus::Fails);
+  CHECK(status(kLeast, kLeast) == RunStatus::Holds);
+  CHECK(status(kLeast, kMost) == RunStatus::Fails);
+  CHECK(status(kMost, kLeast) == RunStatus::Holds);
+
+  // Neither a product nor a large multiple is linear in this sense.
+  const std::vector<Condition> others = {less_equal(a * b + a, 100), less_equal(a * (int64_t{1} << 40), b)};
+  const IntegerProgram computed(inputs, others);
+  CHECK(computed.instructions() > 2);
+}
