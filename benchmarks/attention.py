@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Attention written as products with a softmax between them, on the CPU: eager, ours, and PyTorch's fused operator by itself.
+"""Attention written as products with a softmax between them: eager, ours, PyTorch's fused operator, on a GPU torch.compile.
 
-    python benchmarks/attention.py [--threads 1] [--width 64] [--types float32 bfloat16] [--query-rows 1]
+    python benchmarks/attention.py [--threads 1] [--width 64] [--types float32 bfloat16] [--query-rows 1] [--device cuda]
 
-Microseconds of the processor, the least of many calls. "taken": ours calls the fused operator
+Microseconds of the processor, or of a GPU that is given calls one behind another: the least of many. "taken": ours calls the fused operator
 (passes/attention/recognise_attention.h); else it computes two products and a generated softmax.
 """
 
@@ -16,7 +16,8 @@ import torch.nn.functional as F
 
 import oxyfuel
 
-SHAPES = [(1, 12, 16), (8, 12, 16), (1, 12, 64), (1, 12, 128), (8, 12, 128), (1, 12, 256), (1, 12, 512)]  # batch, heads, rows
+CPU_SHAPES = [(1, 12, 16), (8, 12, 16), (1, 12, 64), (1, 12, 128), (8, 12, 128), (1, 12, 256), (1, 12, 512)]  # batch, heads, rows
+GPU_SHAPES = [(1, 12, 64), (1, 12, 512), (8, 12, 128), (8, 12, 512), (32, 12, 197), (8, 12, 1024), (1, 16, 2048)]
 
 
 def written(query, keys, values, mask=None):
@@ -41,6 +42,22 @@ def least(function, arguments, seconds=0.25):
     return min(times) * 1e6
 
 
+def least_on_gpu(function, arguments, repeats=5, calls=30):
+    for _ in range(5):
+        function(*arguments)
+    times = []
+    for _ in range(repeats):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(calls):
+            function(*arguments)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / calls)
+    return min(times) * 1e3
+
+
 def operands(shape, query_rows, width, dtype, is_masked):
     """As projections give them, and a mask that hides the last quarter of the keys."""
     batch, heads, keys = shape
@@ -57,21 +74,30 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--width", type=int, default=64, help="elements of a head")
     parser.add_argument("--types", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--query-rows", type=int, default=0, help="of the query; 0: as many as keys")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    print("| batch x heads x rows | type | mask | eager | ours | fused operator | taken |\n|" + "---|" * 7)
+    on_gpu = arguments.device == "cuda"
+    measure = least_on_gpu if on_gpu else least
+    peer = " torch.compile |" if on_gpu else ""
+    print(f"| batch x heads x rows | type | mask | eager | ours | fused operator |{peer} taken |\n|" + "---|" * (7 + on_gpu))
     for name in arguments.types:
-        for shape in SHAPES:
+        for shape in GPU_SHAPES if on_gpu else CPU_SHAPES:
             for is_masked in (False, True):
                 given = operands(shape, arguments.query_rows, arguments.width, getattr(torch, name), is_masked)
+                given = [tensor.to(arguments.device) for tensor in given]
                 oxyfuel.reset()
                 ours = oxyfuel.compile(written, dynamic=False)
                 with torch.no_grad():
                     torch.testing.assert_close(ours(*given), written(*given), rtol=2e-2, atol=2e-2)
                     [segment] = oxyfuel.explain(ours)(*given).segments
-                    times = [least(function, given) for function in (written, ours, fused)]
+                    functions = [written, ours, fused]
+                    if on_gpu:
+                        torch._dynamo.reset()
+                        functions.append(torch.compile(written, dynamic=False))
+                    times = [measure(function, given) for function in functions]
                 cells = [" x ".join(map(str, shape)), name, "yes" if is_masked else "no", *(f"{t:.0f}" for t in times)]
                 print("| " + " | ".join([*cells, "yes" if segment["extern_calls"] == 1 else "no"]) + " |", flush=True)
 

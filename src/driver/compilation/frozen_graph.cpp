@@ -338,7 +338,7 @@ passes::Options plain_options(const graph::Graph& graph) {
   options.choose_attention = [packing](const passes::AttentionSite& site) {
     const runtime::AttentionOperator found = packing->attention(
         {site.dtype, site.batches, site.heads, site.rows, site.keys, site.width, site.is_masked});
-    return passes::AttentionKernel{found.op, found.takes_float_mask, found.takes_nothing};
+    return passes::AttentionKernel{found.op, found.takes_float_mask, found.takes_nothing, found.alignment};
   };
   options.products.alignment = [packing](DType dtype) { return packing->product_alignment(dtype); };
   options.products.pays = [packing](const passes::ProductSite& site) {

@@ -59,8 +59,17 @@ std::vector<ValueRef> Composer::call_many(const OperatorSchema* schema, std::vec
     return graph_.meta(id);
   };
   // The default dtype only types numbers without a tensor, which decompositions do not write.
-  std::vector<TensorMeta> metas = shape(ShapeContext(*schema, args, meta_of, DType::Float32));
-  return append(schema, std::move(args), std::move(metas));
+  const ShapeContext context(*schema, args, meta_of, DType::Float32);
+  std::vector<TensorMeta> metas = shape(context);
+  const auto& exists_rule = entry_of(*schema).has_result;
+  const std::vector<bool> exists = exists_rule ? exists_rule(context) : std::vector<bool>(metas.size(), true);
+  std::vector<ValueRef> results = append(schema, std::move(args), std::move(metas));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (exists[i]) continue;
+    graph_.nodes[graph_.values[results[i].id].node].outputs[i] = graph::kNoValue;
+    results[i].id = graph::kNoValue;
+  }
+  return results;
 }
 
 std::vector<ValueRef> Composer::call_for(std::string_view name, std::vector<Argument> args,

@@ -20,6 +20,7 @@ struct AttentionKernel {
   const OperatorSchema* op = nullptr;  // null: what the program writes is as fast
   bool takes_float_mask = false;       // beside operands of half precision
   bool takes_nothing = false;          // operands without elements
+  int64_t alignment = 1;               // elements that divide where rows of operands and the mask begin
 };
 
 // The kernel that the device has for it. Without this function the pass does nothing.

@@ -66,7 +66,9 @@ class CudaDevice : public DeviceRuntime {
   void rehearse(const graph::Graph& graph, c10::DeviceIndex index) const override {
     rehearsals_.add(graph, index);
   }
-  const Packing* packing() const override { return &cuda_packing(); }
+  const Packing* packing() const override {
+    return &cuda_packing(backend::cuda::compute_capability(driver_, 0));  // all cards are of one
+  }
   std::optional<loop::DropoutThreads> dropout_threads(c10::ScalarType dtype,
                                                       c10::DeviceIndex index) const override {
     return cuda_dropout_threads(driver_, dtype, index);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "runtime/cuda/attention.h"
 
 namespace oxy::runtime {
 
@@ -16,12 +17,16 @@ constexpr double kOperations = 650e3, kBytes = 2.4e3;
 constexpr double kNarrowOperations = 95e3, kNarrowBytes = 0.8e3;
 constexpr double kLaunch = 2e3;  // nanoseconds, of one kernel more
 
+constexpr int kHopper = 90;  // compute capability
+
 bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;
 }
 
 class CudaPacking : public Packing {
  public:
+  explicit CudaPacking(int capability) : is_hopper_(capability >= kHopper) {}
+
   bool has_activation(std::string_view /*activation*/, bool /*with_residual*/) const override {
     return false;
   }
@@ -53,6 +58,9 @@ class CudaPacking : public Packing {
                           : activation == "relu" && dtype == DType::Float32;
   }
   // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
+  AttentionOperator attention(const AttentionShape& shape) const override {
+    return attention_on_cuda(shape, is_hopper_);
+  }
   int64_t product_alignment(DType dtype) const override { return is_half(dtype) ? kLoad : 1; }
   bool should_pad(const ProductShape& shape, int64_t copied_bytes, int64_t copies) const override {
     const auto rows = static_cast<double>(shape.rows), inner = static_cast<double>(shape.inner),
@@ -76,12 +84,15 @@ class CudaPacking : public Packing {
   int64_t bytes(const at::Tensor& tensor) const override {
     return static_cast<int64_t>(tensor.storage().nbytes());
   }
+
+ private:
+  bool is_hopper_;
 };
 
 }  // namespace
 
-const Packing& cuda_packing() {
-  static const CudaPacking& packing = *new CudaPacking;
+const Packing& cuda_packing(int capability) {
+  static const CudaPacking& packing = *new CudaPacking(capability);
   return packing;
 }
 

@@ -6,7 +6,8 @@
 
 namespace oxy::runtime {
 
-// Lives for ever. It packs nothing: cuBLAS and cuDNN take weights as they are.
-const Packing& cuda_packing();
+// Of cards of this compute capability (90 for sm_90). Lives for ever. It packs nothing: cuBLAS and cuDNN take
+// weights as they are.
+const Packing& cuda_packing(int capability);
 
 }  // namespace oxy::runtime

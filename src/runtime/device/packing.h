@@ -53,6 +53,7 @@ struct AttentionOperator {
   const OperatorSchema* op = nullptr;  // null: the products and the softmax are as fast
   bool takes_float_mask = false;       // beside operands of half precision
   bool takes_nothing = false;          // operands without elements
+  int64_t alignment = 1;               // elements that divide where rows of operands and the mask begin
 };
 
 struct Decision {

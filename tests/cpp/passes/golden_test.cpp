@@ -9,6 +9,7 @@
 //
 // OXYFUEL_UPDATE_GOLDEN=1 writes what the passes give into the files.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,8 +38,8 @@ std::optional<std::vector<int32_t>> number_results(const graph::Graph& constant_
   return handles;
 }
 
-const OperatorSchema* attention_operator() {
-  return ops::schema_of(*ops::find("aten::_scaled_dot_product_flash_attention_for_cpu"));
+const OperatorSchema* attention_operator(std::string_view name) {
+  return ops::schema_of(*ops::find(fmt::format("aten::_scaled_dot_product_{}", name)));
 }
 
 // Everything that the target may refuse is done.
@@ -58,8 +59,13 @@ const Options& permissive_options() {
     result.product_applies_activation = [](std::string_view activation, DType) {
       return activation == "relu" || activation == "gelu_tanh";
     };
-    result.choose_attention = [](const AttentionSite&) {
-      return AttentionKernel{attention_operator(), true, true};
+    // A GPU's operators for heads that only its cases have.
+    result.choose_attention = [](const AttentionSite& site) {
+      constexpr int64_t kWidthOfGpu = 64;
+      if (site.width != kWidthOfGpu)
+        return AttentionKernel{attention_operator("flash_attention_for_cpu"), true, true};
+      const char* const name = site.is_masked ? "cudnn_attention" : "flash_attention";
+      return AttentionKernel{.op = attention_operator(name), .alignment = 8};
     };
     result.products = {[](DType dtype) { return dtype == DType::BFloat16 ? 8 : 1; },
                        [](const ProductSite&) { return true; }};
