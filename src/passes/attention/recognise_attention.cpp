@@ -36,12 +36,12 @@ double scale_of(const WrittenAttention& attention) {
   return scale;
 }
 
-// Whether all rows begin at a multiple of so many elements. A program's own tensors may lie anywhere.
+// Whether all rows begin at a multiple of so many elements, if the tensor's memory does.
 bool has_aligned_rows(const Graph& graph, ValueRef operand, int64_t alignment) {
   if (alignment == 1) return true;
   const TensorMeta& meta = graph.meta(operand.id);
   const auto is_aligned = [&](const Expr& e) { return sym::known_divisible(e, Expr(alignment)); };
-  return owned_by_graph(graph, operand.id) && is_aligned(meta.storage_offset) &&
+  return is_aligned(meta.storage_offset) &&
          std::all_of(meta.strides.begin(), meta.strides.end() - 1, is_aligned);
 }
 

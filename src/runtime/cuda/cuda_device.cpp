@@ -8,6 +8,7 @@
 
 #include "aten/operators.h"
 #include "backend/cuda/load/driver.h"
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/graphs/captured_graph.h"
 #include "runtime/cuda/graphs/cuda_graph_maker.h"
 #include "runtime/cuda/launch.h"
@@ -60,7 +61,8 @@ class CudaDevice : public DeviceRuntime {
     return make_grid_queue(driver_, index);
   }
   Invoke prepare_call(const CallSite& site) const override {
-    return site.call.op == op::philox_states() ? prepare_philox_states(driver_, site) : Invoke();
+    if (site.call.op == op::philox_states()) return prepare_philox_states(driver_, site);
+    return loads_wide_words(*site.call.op) ? prepare_attention_on_cuda(site) : Invoke();
   }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   void rehearse(const graph::Graph& graph, c10::DeviceIndex index) const override {
