@@ -345,6 +345,26 @@ const OperatorSchema* greater_than_number() {
   return schema;
 }
 
+const OperatorSchema* flash_attention() {
+  static const OperatorSchema* const schema = intern_schema(
+      "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0., "
+      "bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor "
+      "logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor "
+      "unused, Tensor debug_attn_mask)",
+      /*is_random=*/true);
+  return schema;
+}
+
+const OperatorSchema* cudnn_attention() {
+  static const OperatorSchema* const schema = intern_schema(
+      "aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, "
+      "bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, "
+      "float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt "
+      "max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+      /*is_random=*/true);
+  return schema;
+}
+
 const OperatorSchema* softmax() {
   static const OperatorSchema* const schema =
       intern_schema("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor");

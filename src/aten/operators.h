@@ -79,8 +79,11 @@ const OperatorSchema* addmm();             // (self, mat1, mat2, beta, alpha)
 const OperatorSchema* addmm_activation();  // the same, and use_gelu: gelu of the tanh kind, or relu
 
 // What attention is written with, beside those above.
-const OperatorSchema* bmm();                      // (self, mat2)
-const OperatorSchema* softmax();                  // _softmax: (self, dim, half_to_float)
+const OperatorSchema* bmm();      // (self, mat2)
+const OperatorSchema* softmax();  // _softmax: (self, dim, half_to_float)
+// Attention on GPUs: (query, key, value, ...) of [batch, heads, rows, width].
+const OperatorSchema* flash_attention();
+const OperatorSchema* cudnn_attention();          // a bias of the scores behind the value
 const OperatorSchema* where();                    // (condition, self, other)
 const OperatorSchema* masked_fill();              // (self, mask, value)
 const OperatorSchema* masked_fill_with_tensor();  // (self, mask, value)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cpy/ref.h"
+#include "eval/treatment/machine_questions.h"
 
 namespace oxy::eval {
 namespace {
@@ -52,10 +53,20 @@ void set_treatment(PyObject* object, Treatment treatment) {
   marks()[object] = {std::move(reference), std::move(treatment)};
 }
 
-const Treatment* treatment_of(PyObject* callable) {
+namespace {
+
+const Treatment* mark_of(PyObject* callable) {
   if (marks().empty()) return nullptr;
   if (const Treatment* treatment = find(callable)) return treatment;
   return PyFunction_Check(callable) ? find(PyFunction_GET_CODE(callable)) : nullptr;
+}
+
+}  // namespace
+
+const Treatment* treatment_of(PyObject* callable) {
+  static const Treatment constant = {.kind = TreatmentKind::Constant, .reason = ""};
+  if (const Treatment* treatment = mark_of(callable)) return treatment;
+  return is_machine_question(callable) ? &constant : nullptr;
 }
 
 }  // namespace oxy::eval

@@ -25,8 +25,8 @@ struct Treatment {
 // UserError if the object has no weak references. What is compiled already stays as it is.
 void set_treatment(PyObject* object, Treatment treatment);
 
-// The mark of the callable, or of its code if it is a Python function; null if there is none. Valid until the
-// next set_treatment().
+// The mark of the callable, or of its code if it is a Python function; what asks about the machine is constant
+// without one. Null: it has none. Valid until the next set_treatment().
 const Treatment* treatment_of(PyObject* callable);
 
 inline bool is_treated_as(PyObject* callable, TreatmentKind kind) {
