@@ -231,7 +231,7 @@ Metas batch_norm_backward(const ShapeContext& context) {
   const TensorMeta& grad = context.tensor(0);
   const bool same_format = (is_contiguous(input) && is_contiguous(grad)) ||
                            (is_channels_last(input) && is_channels_last(grad) && !is_contiguous(input));
-  // Kernels for GPUs know no other format of a gradient than these.
+  // Kernels for GPUs write a contiguous result if the gradient is in neither format.
   const TensorMeta other = is_on_host(input.device) || is_contiguous(grad)
                                ? in_suggested_format(context, input)
                                : contiguous_meta(input.dtype, input.device, input.sizes);

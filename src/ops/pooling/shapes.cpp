@@ -150,7 +150,7 @@ Metas adaptive_pool_backward(const ShapeContext& context) {
   for (size_t d = 1; d < grad.sizes.size(); ++d)
     if (context.equal(grad.sizes[d], 0)) refused_by_eager(context, "an image without elements");
   const TensorMeta out = pool_backward(context).front();
-  // The kernel for GPUs changes the format of a contiguous tensor only if it is not in both.
+  // The kernel for GPUs begins with a contiguous tensor, and keeps its strides if it is in both formats.
   const TensorMeta plain = contiguous_meta(out.dtype, out.device, out.sizes);
   const bool is_plain =
       !is_on_host(out.device) && out.strides != plain.strides && is_channels_last(context, plain);

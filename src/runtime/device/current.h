@@ -8,9 +8,10 @@ namespace oxy::runtime {
 // Plans run on this kind of device from now on, so that its current device counts.
 void use_accelerator(c10::DeviceType type);
 
-// Not in a process that was forked while one was.
+// False in a process that was forked from one that used a device.
 bool is_accelerator_in_use();
-// This is such a process. Drivers do not serve it, so plans for the device do not run here.
+// Whether this process was forked from one that used a device. Drivers do not allow it to use the device, so
+// plans for it do not run here.
 bool is_accelerator_lost();
 
 // The index of this thread's current device, of the kind in use; 0, as every thread begins, while none is; -1
