@@ -230,7 +230,7 @@ def test_an_event_around_a_compiled_function():
             side.wait_event(event)
             z = y + 1
         torch.cuda.current_stream().wait_stream(side)
-        # What eager sums in another order is as far from it as the sums are long.
+        # Eager adds in another order, and errors grow with the length of the sums.
         torch.testing.assert_close(z, ((x + call) * 2).sin().cumsum(0) + 1, rtol=1e-3, atol=1e-2)
 
 

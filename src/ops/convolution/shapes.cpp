@@ -151,7 +151,8 @@ Metas convolution_backward(const ShapeContext& context) {
   if (channels_last && weight.rank() == 4 && is_contiguous(weight) && is_channels_last(weight) &&
       (flag(context, 7) || are_one(context, 6)) && !runs_in_onednn(context, input, weight, 9))
     out[1].strides = weight.strides;
-  // cuDNN asks the input, which is left alone if it is in both formats at once.
+  // cuDNN's result follows the strides of the input, and those of one that is in both formats are not
+  // changed.
   if (!is_on_host(weight.device) && channels_last && weight.rank() == 4 && is_channels_last(context, input) &&
       suggested_format(context, input, std::vector<bool>(input.sizes.size())) == MemoryFormat::Contiguous)
     out[1].strides = contiguous_strides(weight.sizes);

@@ -61,13 +61,17 @@ std::vector<ValueRef> Composer::call_many(const OperatorSchema* schema, std::vec
   // The default dtype only types numbers without a tensor, which decompositions do not write.
   const ShapeContext context(*schema, args, meta_of, DType::Float32);
   std::vector<TensorMeta> metas = shape(context);
-  const auto& exists_rule = entry_of(*schema).has_result;
-  const std::vector<bool> exists = exists_rule ? exists_rule(context) : std::vector<bool>(metas.size(), true);
+  const OperatorEntry& entry = entry_of(*schema);
+  const std::vector<bool> exists =
+      entry.has_result ? entry.has_result(context) : std::vector<bool>(metas.size(), true);
+  size_t next = 0;
+  std::erase_if(metas, [&](const TensorMeta&) { return !exists[next++]; });
   std::vector<ValueRef> results = append(schema, std::move(args), std::move(metas));
-  for (size_t i = 0; i < results.size(); ++i) {
+  std::vector<ValueId>& outputs = graph_.nodes.back().outputs;
+  for (size_t i = 0; i < exists.size(); ++i) {
     if (exists[i]) continue;
-    graph_.nodes[graph_.values[results[i].id].node].outputs[i] = graph::kNoValue;
-    results[i].id = graph::kNoValue;
+    outputs.insert(outputs.begin() + static_cast<std::ptrdiff_t>(i), graph::kNoValue);
+    results.insert(results.begin() + static_cast<std::ptrdiff_t>(i), {graph::kNoValue});
   }
   return results;
 }

@@ -158,6 +158,12 @@ TensorMeta in_suggested_format(const ShapeContext& context, const TensorMeta& op
   return in_suggested_format(context, operand, operand.sizes);
 }
 
+TensorMeta in_format_of_host(const ShapeContext& context, const TensorMeta& operand,
+                             std::vector<Expr> sizes) {
+  if (is_on_host(operand.device)) return in_suggested_format(context, operand, std::move(sizes));
+  return contiguous_meta(operand.dtype, operand.device, std::move(sizes));
+}
+
 bool is_channels_last(const ShapeContext& context, const TensorMeta& meta) {
   if (!has_formats(meta)) return false;
   if (oxy::is_channels_last(meta)) return true;

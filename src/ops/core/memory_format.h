@@ -20,6 +20,8 @@ TensorMeta in_suggested_format(const ShapeContext& context, const TensorMeta& op
                                std::vector<Expr> sizes);
 // The same of the operand's own sizes.
 TensorMeta in_suggested_format(const ShapeContext& context, const TensorMeta& operand);
+// The same of operators whose kernels for GPUs write contiguous results.
+TensorMeta in_format_of_host(const ShapeContext& context, const TensorMeta& operand, std::vector<Expr> sizes);
 
 // Of a tensor whose strides are not in the order of channels-last: asks which sizes of 1 may bring them into
 // it, since eager's strides of these dimensions say whether they do. Asks of the fewest sizes first.

@@ -33,16 +33,6 @@ Metas constant_pad(const ShapeContext& context) {
   return {grows ? std::move(padded) : copy};
 }
 
-namespace {
-
-// Kernels for GPUs write contiguous results.
-TensorMeta in_format_of_border(const ShapeContext& context, const TensorMeta& self, std::vector<Expr> sizes) {
-  if (!is_on_host(self.device)) return contiguous_meta(self.dtype, self.device, std::move(sizes));
-  return in_suggested_format(context, self, std::move(sizes));
-}
-
-}  // namespace
-
 Metas border_pad(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const std::vector<Expr>& pad = list(context, 1);
@@ -63,14 +53,14 @@ Metas border_pad(const ShapeContext& context) {
     size = size + pad[2 * k] + pad[2 * k + 1];
     if (!context.require(sym::less(0, size))) not_covered(context, "an empty result");
   }
-  return {in_format_of_border(context, self, std::move(sizes))};
+  return {in_format_of_host(context, self, std::move(sizes))};
 }
 
 Metas border_pad_backward(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(1);
   const size_t padded = list(context, 2).size() / 2;
   if (self.sizes.size() < padded + 1) not_covered(context, "an input of another rank");
-  return {in_format_of_border(context, self, self.sizes)};
+  return {in_format_of_host(context, self, self.sizes)};
 }
 
 }  // namespace oxy::ops::shapes

@@ -10,15 +10,6 @@
 #include "ops/indexing/concatenation_shapes.h"
 
 namespace oxy::ops::shapes {
-namespace {
-
-// Of an operator of images whose kernels for GPUs know nothing but contiguous results.
-TensorMeta in_format_of_image(const ShapeContext& context, const TensorMeta& self, std::vector<Expr> sizes) {
-  if (!is_on_host(self.device)) return contiguous_meta(self.dtype, self.device, std::move(sizes));
-  return in_suggested_format(context, self, std::move(sizes));
-}
-
-}  // namespace
 
 Metas flip(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
@@ -56,20 +47,21 @@ Metas roll(const ShapeContext& context) {
                          : dense_like(context, self, self.dtype)};
   for (const Expr& size : self.sizes)
     if (size == Expr(0)) return {dense_like(context, self, self.dtype)};
-  const bool follows_operand = is_on_host(self.device);
   for (size_t i = 0; i < dims.size(); ++i) {
     const auto dim = static_cast<size_t>(wrap_dim(context, dims[i], self.rank()));
     const Expr size = current.sizes[dim];
     // Only formats depend on where the cut is, and those of plain tensors do not.
     if (!is_contiguous(current) && context.equal(size, 0)) return {dense_like(context, self, self.dtype)};
+    if (!is_on_host(self.device)) continue;
     TensorMeta tail = current;  // each round joins two slices
     TensorMeta head = current;
     tail.sizes[dim] = sym::mod(list(context, 1)[i], size);
     head.sizes[dim] = size - tail.sizes[dim];
     const TensorMeta* const parts[] = {&tail, &head};
-    if (follows_operand) current = concatenated(context, parts, static_cast<int64_t>(dim));
+    current = concatenated(context, parts, static_cast<int64_t>(dim));
   }
-  return {follows_operand ? current : contiguous_meta(self.dtype, self.device, self.sizes)};
+  // The kernel for GPUs makes its operand contiguous.
+  return {is_on_host(self.device) ? current : contiguous_meta(self.dtype, self.device, self.sizes)};
 }
 
 Metas rot90(const ShapeContext& context) {
@@ -112,7 +104,7 @@ Metas pixel_shuffle(const ShapeContext& context) {
   sizes[rank - 3] = sym::floordiv(sizes[rank - 3], factor * factor);
   sizes[rank - 2] = sizes[rank - 2] * factor;
   sizes[rank - 1] = sizes[rank - 1] * factor;
-  return {in_format_of_image(context, self, std::move(sizes))};
+  return {in_format_of_host(context, self, std::move(sizes))};
 }
 
 Metas pixel_unshuffle(const ShapeContext& context) {
@@ -128,7 +120,7 @@ Metas pixel_unshuffle(const ShapeContext& context) {
   }
   if (is_empty) return {dense_like(context, self, self.dtype)};  // eager copies it as it is
   sizes[rank - 3] = sizes[rank - 3] * factor * factor;
-  return {in_format_of_image(context, self, std::move(sizes))};
+  return {in_format_of_host(context, self, std::move(sizes))};
 }
 
 // PyTorch's meta kernel divides by `groups` unseen.
@@ -139,7 +131,7 @@ Metas channel_shuffle(const ShapeContext& context) {
   if (groups < 1) refused_by_eager(context, "a number of groups below 1");
   if (!context.divisible(self.sizes[1], Expr(groups)))
     refused_by_eager(context, "channels that do not fit the groups");
-  return {in_format_of_image(context, self, self.sizes)};
+  return {in_format_of_host(context, self, self.sizes)};
 }
 
 namespace {

@@ -57,9 +57,11 @@ TensorMeta normalized_batch(const ShapeContext& context, const TensorMeta& input
   return in_suggested_format(context, input);
 }
 
-DType batch_statistics_type(const ShapeContext& context, const TensorMeta& input) {
+// Of a layer norm or batch norm whose weight is argument `weight`, with the bias behind it.
+DType saved_statistics_type(const ShapeContext& context, size_t weight) {
+  const TensorMeta& input = context.tensor(0);
   if (!is_on_host(input.device)) return statistics_type_on_gpu(input.dtype);
-  return statistics_type(input, {optional_tensor(context, 1), optional_tensor(context, 2)});
+  return statistics_type(input, {optional_tensor(context, weight), optional_tensor(context, weight + 1)});
 }
 
 // The number of dimensions before the normalized ones, whose sizes argument 1 gives; `parameters` have them,
@@ -91,10 +93,7 @@ TensorMeta statistics_of_rows(const TensorMeta& input, size_t outer, DType type)
 Metas layer_norm(const ShapeContext& context) {
   const TensorMeta& input = context.tensor(0);
   const size_t outer = outer_dimensions(context, {2, 3});
-  const DType type = is_on_host(input.device)
-                         ? statistics_type(input, {optional_tensor(context, 2), optional_tensor(context, 3)})
-                         : statistics_type_on_gpu(input.dtype);
-  const TensorMeta mean = statistics_of_rows(input, outer, type);
+  const TensorMeta mean = statistics_of_rows(input, outer, saved_statistics_type(context, 2));
   return {contiguous_meta(input.dtype, input.device, input.sizes), mean, mean};
 }
 
@@ -166,8 +165,8 @@ Metas normalized_by_channel(const ShapeContext& context, size_t vectors, bool tr
   need_vectors(context, input.sizes[1], 1, vectors);
   for (const Expr& size : input.sizes)
     if (training && context.equal(size, 0)) refused_by_eager(context, "statistics of no elements");
-  const DType type = batch_statistics_type(context, input);
-  // Kernels for GPUs save those that they are given, too.
+  const DType type = saved_statistics_type(context, 1);
+  // Kernels for GPUs also save the running statistics, where those are used.
   const bool has_saved = training || !is_on_host(input.device);
   TensorMeta saved =
       has_saved ? contiguous_meta(type, input.device, {input.sizes[1]}) : empty_vector(type, input.device);

@@ -75,7 +75,7 @@ Metas max_pool(const ShapeContext& context) {
   const TensorMeta& self = context.tensor(0);
   const size_t spatial = spatial_dims(context);
   std::vector<Expr> sizes = pooled_sizes(context, spatial, list(context, 4), flag(context, 5));
-  // The kernel for GPUs does not take a volume alone for an image.
+  // The kernel for GPUs has the format of images for batches of volumes alone.
   const bool is_plain = !is_on_host(self.device) && spatial == 3 && self.rank() == 4;
   const TensorMeta out = is_plain ? contiguous_meta(self.dtype, self.device, std::move(sizes))
                                   : in_suggested_format(context, self, std::move(sizes));
@@ -199,9 +199,8 @@ Metas max_unpool(const ShapeContext& context) {
     if (context.equal(self.sizes[d], 0)) not_covered(context, "an empty dimension");
   std::vector<Expr> sizes(self.sizes.begin(), self.sizes.end() - static_cast<std::ptrdiff_t>(size.size()));
   sizes.insert(sizes.end(), size.begin(), size.end());
-  if (size.size() == 3 || !is_on_host(self.device))
-    return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
-  return {in_suggested_format(context, self, std::move(sizes))};
+  if (size.size() == 3) return {contiguous_meta(self.dtype, self.device, std::move(sizes))};
+  return {in_format_of_host(context, self, std::move(sizes))};
 }
 
 Metas volume_pool_backward(const ShapeContext& context) {

@@ -114,7 +114,7 @@ Metas extremum_with_index(const ShapeContext& context) {
 
 Metas both_extrema(const ShapeContext& context) {
   TensorMeta values = extremum(context)[0];
-  // The kernel for GPUs drops all dimensions if none is named, also those that are to be kept.
+  // If no dimension is named, the kernel for GPUs keeps none, also with keepdim.
   if (context.is_none(1) && !is_on_host(values.device))
     values = contiguous_meta(values.dtype, values.device, {});
   return {values, values};

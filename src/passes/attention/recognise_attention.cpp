@@ -37,30 +37,29 @@ double scale_of(const WrittenAttention& attention) {
 }
 
 // Whether all rows begin at a multiple of so many elements, if the tensor's memory does.
-bool has_aligned_rows(const Graph& graph, ValueRef operand, int64_t alignment) {
+bool has_aligned_rows(const TensorMeta& meta, int64_t alignment) {
   if (alignment == 1) return true;
-  const TensorMeta& meta = graph.meta(operand.id);
   const auto is_aligned = [&](const Expr& e) { return sym::known_divisible(e, Expr(alignment)); };
   return is_aligned(meta.storage_offset) &&
          std::all_of(meta.strides.begin(), meta.strides.end() - 1, is_aligned);
 }
 
 // With elements side by side along the width, and rows that do not overlap.
-ValueRef with_dense_rows(const Graph& graph, ops::Composer& composer, ValueRef operand, int64_t alignment) {
+ValueRef with_dense_rows(ops::Composer& composer, ValueRef operand, int64_t alignment) {
   const TensorMeta meta = composer.meta(operand);
   const bool is_dense = meta.strides[3] == Expr(1) &&
                         (meta.sizes[2] == Expr(1) || sym::known_less_equal(meta.sizes[3], meta.strides[2]));
-  return is_dense && has_aligned_rows(graph, operand, alignment)
+  return is_dense && has_aligned_rows(meta, alignment)
              ? operand
              : composer.call(op::clone(), {operand, MemoryFormat::Contiguous});
 }
 
-// The mask in memory whose rows are longer, if need be.
-ValueRef with_aligned_rows(const Graph& graph, ops::Composer& composer, ValueRef mask, int64_t alignment) {
+// The mask, with rows that are longer in memory if their length does not fit.
+ValueRef with_aligned_rows(ops::Composer& composer, ValueRef mask, int64_t alignment) {
   if (alignment == 1) return mask;
   const TensorMeta meta = composer.meta(mask);
   if (meta.sizes.back() == Expr(1)) throw Unsupported("a mask that repeats one element along its rows");
-  if (has_aligned_rows(graph, mask, alignment)) return mask;
+  if (has_aligned_rows(meta, alignment)) return mask;
   const Expr keys = meta.sizes.back();
   const Expr missing = sym::mod(-keys, Expr(alignment));
   if (missing == Expr(0)) return composer.call(op::clone(), {mask, MemoryFormat::Contiguous});
@@ -92,7 +91,7 @@ std::vector<Argument> arguments_of(const OperatorSchema& op, ValueRef query, Val
 }
 
 // What replaces the second product; Unsupported if its kernel does not take the operands.
-ValueId compose(Rewriter& rewriter, ops::Composer& composer, const WrittenAttention& attention,
+ValueId compose(const Rewriter& rewriter, ops::Composer& composer, const WrittenAttention& attention,
                 const AttentionKernel& kernel) {
   const Graph& source = rewriter.source();
   const TensorMeta& expected = source.meta(source.nodes[attention.result].outputs.front());
@@ -104,7 +103,7 @@ ValueId compose(Rewriter& rewriter, ops::Composer& composer, const WrittenAttent
   const auto operand = [&](const AttentionOperand& factor, size_t row, size_t column) {
     const ValueRef tensor = arranged(composer, axes, {rewriter.map(factor.tensor)}, factor.placement,
                                      {kBatches, kHeads, row, column});
-    return with_dense_rows(rewriter.graph(), composer, tensor, kernel.alignment);
+    return with_dense_rows(composer, tensor, kernel.alignment);
   };
   const ValueRef query = operand(attention.query, kRows, kWidth);
   const ValueRef keys = operand(attention.keys, kKeys, kWidth);
@@ -112,8 +111,7 @@ ValueId compose(Rewriter& rewriter, ops::Composer& composer, const WrittenAttent
   const std::optional<AttentionMask> mask =
       attention_mask(rewriter, composer, attention, kernel.takes_float_mask);
   const auto tensor =
-      mask ? std::optional(with_aligned_rows(rewriter.graph(), composer, mask->tensor, kernel.alignment))
-           : std::nullopt;
+      mask ? std::optional(with_aligned_rows(composer, mask->tensor, kernel.alignment)) : std::nullopt;
   ValueRef result = composer.call(kernel.op, arguments_of(*kernel.op, query, keys, values, tensor, scale));
   if (mask && mask->may_hide_rows)
     result = composer.call(

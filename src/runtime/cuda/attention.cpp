@@ -20,10 +20,32 @@ constexpr int64_t kWidestOfCudnn = 128;
 // Below, products that read keys and values once are as fast (a decoder's next token).
 constexpr int64_t kFewestRows = 16;
 
+// Copies in the place of tensors that lie elsewhere than kernels want them. The tensors come back at the end,
+// also of a call that throws: a frame borrows those of its inputs.
+class AlignedCopies {
+ public:
+  explicit AlignedCopies(at::Tensor* tensors) : tensors_(tensors) {}
+  ~AlignedCopies() {
+    for (auto& [slot, tensor] : replaced_) std::swap(tensor, tensors_[slot]);
+  }
+  AlignedCopies(const AlignedCopies&) = delete;
+  AlignedCopies& operator=(const AlignedCopies&) = delete;
+
+  void replace(Slot slot) {
+    at::Tensor& tensor = tensors_[slot];
+    if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kBytesOfLoad == 0) return;
+    replaced_.emplace_back(slot, tensor.clone());
+    std::swap(replaced_.back().second, tensor);
+  }
+
+ private:
+  at::Tensor* tensors_;
+  std::vector<std::pair<Slot, at::Tensor>> replaced_;
+};
+
 }  // namespace
 
-// docs/gpu.md has the times. The memory-efficient kernel, which alone takes a mask on older cards, is no
-// faster than products and a generated softmax, and neither is one of float32.
+// docs/gpu.md says why it is these kernels.
 AttentionOperator attention_on_cuda(const AttentionShape& shape, bool is_hopper) {
   const bool is_half = shape.dtype == DType::Float16 || shape.dtype == DType::BFloat16;
   if (!is_half || shape.rows < kFewestRows || shape.width % kLoad != 0) return {};
@@ -36,25 +58,16 @@ AttentionOperator attention_on_cuda(const AttentionShape& shape, bool is_hopper)
   return {};
 }
 
-bool loads_wide_words(const OperatorSchema& op) {
-  return &op == op::flash_attention() || &op == op::cudnn_attention();
-}
-
 Invoke prepare_attention_on_cuda(const CallSite& site) {
+  if (site.call.op != op::flash_attention() && site.call.op != op::cudnn_attention()) return {};
   std::vector<Slot> slots;
   for (const std::vector<Slot>& argument : site.argument_slots)
     for (const Slot slot : argument)
       if (std::ranges::find(slots, slot) == slots.end()) slots.push_back(slot);
   return [slots = std::move(slots), call = prepare_general(site)](at::Tensor* tensors) {
-    std::vector<std::pair<Slot, at::Tensor>> given;
-    for (const Slot slot : slots) {
-      at::Tensor& tensor = tensors[slot];
-      if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kBytesOfLoad == 0) continue;
-      given.emplace_back(slot, tensor.clone());
-      std::swap(given.back().second, tensor);
-    }
+    AlignedCopies copies(tensors);
+    for (const Slot slot : slots) copies.replace(slot);
     call(tensors);
-    for (auto& [slot, tensor] : given) std::swap(tensor, tensors[slot]);
   };
 }
 

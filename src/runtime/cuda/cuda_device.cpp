@@ -62,7 +62,7 @@ class CudaDevice : public DeviceRuntime {
   }
   Invoke prepare_call(const CallSite& site) const override {
     if (site.call.op == op::philox_states()) return prepare_philox_states(driver_, site);
-    return loads_wide_words(*site.call.op) ? prepare_attention_on_cuda(site) : Invoke();
+    return prepare_attention_on_cuda(site);
   }
   bool chooses_by_sizes(const OperatorSchema& /*op*/) const override { return false; }
   void rehearse(const graph::Graph& graph, c10::DeviceIndex index) const override {

@@ -57,10 +57,10 @@ class CudaPacking : public Packing {
     return is_half(dtype) ? activation == "relu" || activation == "gelu_tanh"
                           : activation == "relu" && dtype == DType::Float32;
   }
-  // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
   AttentionOperator attention(const AttentionShape& shape) const override {
     return attention_on_cuda(shape, is_hopper_);
   }
+  // A load of a kernel for tensor cores has 16 bytes. cuBLAS chooses by sizes, not by the distances of rows.
   int64_t product_alignment(DType dtype) const override { return is_half(dtype) ? kLoad : 1; }
   bool should_pad(const ProductShape& shape, int64_t copied_bytes, int64_t copies) const override {
     const auto rows = static_cast<double>(shape.rows), inner = static_cast<double>(shape.inner),

@@ -30,7 +30,7 @@ class IntegerProgramBuilder {
     if (const std::optional<bool> value = condition.constant()) add_constant(*value ? 1 : 0);
     if (condition.kind() == ConditionKind::Relation) {
       const Comparands sides = comparands(condition.relation());
-      // Not all are needed where the relation is linear; a constant costs next to nothing.
+      // A linear relation needs none of them, which only costs the run a copy of each.
       for (const Expr* side : {&sides.left, &sides.right}) add_constants(*side), add_coefficients(*side);
     }
     if (condition.kind() == ConditionKind::Any) add_constant(0);
@@ -52,7 +52,7 @@ class IntegerProgramBuilder {
       emit(Operation::NeedTrue, 0, truth(condition), 0);
     } else {
       const Comparands sides = comparands(condition.relation());
-      if (require_linear(sides)) return;
+      if (require_linear(condition.relation(), sides)) return;
       const uint16_t left = slot(sides.left);
       emit(needed(sides.comparison), 0, left, slot(sides.right));
     }
@@ -80,35 +80,26 @@ class IntegerProgramBuilder {
   size_t slots() const { return next_; }
 
  private:
-  // Adds a multiple of `e` to the terms; false if it is no sum of small multiples of inputs.
-  bool add_terms(const Expr& e, int sign, IntegerProgram::Linear& linear) {
+  // In one instruction, if that is fewer and the relation is one of a sum of small multiples of inputs.
+  bool require_linear(const Relation& relation, const Comparands& sides) {
+    const auto is_computed = [](const Expr& e) { return !e.is_constant() && e.kind() != Kind::Variable; };
+    if (!is_computed(sides.left) && !is_computed(sides.right)) return false;
     constexpr int64_t kLargest = int64_t{1} << 30;
     const auto is_small = [&](int64_t n) { return -kLargest < n && n < kLargest; };
-    for (const Expr& term : terms(e)) {
+    IntegerProgram::Linear linear{.kind = relation.kind()};
+    std::vector<IntegerProgram::Term> multiples;
+    for (const Expr& term : terms(relation.value())) {
       if (term.is_constant()) {
-        if (!is_small(term.constant())) return false;
-        linear.constant += sign * term.constant();
+        linear.constant = term.constant();
         continue;
       }
       const Monomial m = monomial(term);
       if (m.factors.size() != 1 || m.factors[0].kind() != Kind::Variable || !is_small(m.coefficient))
         return false;
-      program_.terms_.push_back({static_cast<int32_t>(sign * m.coefficient), slot(m.factors[0])});
-      ++linear.terms;
+      multiples.push_back({static_cast<int32_t>(m.coefficient), slot(m.factors[0])});
     }
-    return true;
-  }
-
-  // In one instruction, if that is fewer.
-  bool require_linear(const Comparands& sides) {
-    const auto is_computed = [](const Expr& e) { return !e.is_constant() && e.kind() != Kind::Variable; };
-    if (!is_computed(sides.left) && !is_computed(sides.right)) return false;
-    const size_t terms_before = program_.terms_.size();
-    IntegerProgram::Linear linear{.comparison = sides.comparison};
-    if (!add_terms(sides.left, 1, linear) || !add_terms(sides.right, -1, linear)) {
-      program_.terms_.resize(terms_before);
-      return false;
-    }
+    linear.terms = static_cast<uint16_t>(multiples.size());
+    program_.terms_.insert(program_.terms_.end(), multiples.begin(), multiples.end());
     program_.linear_.push_back(linear);
     emit(Operation::NeedLinear, 0, 0, 0);
     return true;
@@ -278,23 +269,6 @@ IntegerProgram compile(std::span<const int64_t> inputs, std::span<const Definiti
   return IntegerProgramBuilder::compile(inputs, definitions, results);
 }
 
-namespace {
-
-bool compares_to_zero(__int128 sum, Comparison comparison) {
-  switch (comparison) {
-    case Comparison::Equal:
-      return sum == 0;
-    case Comparison::NotEqual:
-      return sum != 0;
-    case Comparison::Less:
-      return sum < 0;
-    default:
-      return sum <= 0;
-  }
-}
-
-}  // namespace
-
 RunOutcome IntegerProgram::run(std::span<const int64_t> values, std::span<int64_t> work) const noexcept {
   int64_t* const slot = work.data();
   std::ranges::copy(values, slot);
@@ -373,7 +347,7 @@ RunOutcome IntegerProgram::run(std::span<const int64_t> values, std::span<int64_
         __int128 sum = linear->constant;
         for (const Term* const end = term + linear->terms; term != end; ++term)
           sum += static_cast<__int128>(term->coefficient) * slot[term->input];
-        is_held = compares_to_zero(sum, linear->comparison);
+        is_held = sym::holds(linear->kind, (sum > 0) - (sum < 0));
         ++linear;
         break;
       }

@@ -78,7 +78,7 @@ class IntegerProgram {
   // A relation between a sum of multiples of inputs and 0, which one instruction decides without overflow.
   struct Linear {
     int64_t constant = 0;
-    Comparison comparison = Comparison::Equal;
+    RelationKind kind = RelationKind::Zero;
     uint16_t terms = 0;  // how many of terms_
   };
   struct Term {
@@ -90,7 +90,7 @@ class IntegerProgram {
   std::vector<Instruction> code_;
   std::vector<int32_t> condition_of_;  // by instruction; -1: of a result
   std::vector<Linear> linear_;         // in the order of their instructions
-  std::vector<Term> terms_;            // of one after another
+  std::vector<Term> terms_;            // those of the first of linear_, of the second, and so on
   std::vector<int64_t> constants_;
   std::vector<uint16_t> results_;  // the slots
   size_t inputs_ = 0;

@@ -9,7 +9,6 @@
 //
 // OXYFUEL_UPDATE_GOLDEN=1 writes what the passes give into the files.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -38,8 +37,8 @@ std::optional<std::vector<int32_t>> number_results(const graph::Graph& constant_
   return handles;
 }
 
-const OperatorSchema* attention_operator(std::string_view name) {
-  return ops::schema_of(*ops::find(fmt::format("aten::_scaled_dot_product_{}", name)));
+const OperatorSchema* attention_operator() {
+  return ops::schema_of(*ops::find("aten::_scaled_dot_product_flash_attention_for_cpu"));
 }
 
 // Everything that the target may refuse is done.
@@ -62,10 +61,9 @@ const Options& permissive_options() {
     // A GPU's operators for heads that only its cases have.
     result.choose_attention = [](const AttentionSite& site) {
       constexpr int64_t kWidthOfGpu = 64;
-      if (site.width != kWidthOfGpu)
-        return AttentionKernel{attention_operator("flash_attention_for_cpu"), true, true};
-      const char* const name = site.is_masked ? "cudnn_attention" : "flash_attention";
-      return AttentionKernel{.op = attention_operator(name), .alignment = 8};
+      if (site.width != kWidthOfGpu) return AttentionKernel{attention_operator(), true, true};
+      return AttentionKernel{.op = site.is_masked ? op::cudnn_attention() : op::flash_attention(),
+                             .alignment = 8};
     };
     result.products = {[](DType dtype) { return dtype == DType::BFloat16 ? 8 : 1; },
                        [](const ProductSite&) { return true; }};
