@@ -241,10 +241,10 @@ def inputs_of(case, dtype=None):
     return {key: value.to(dtype) if dtype and value.is_floating_point() else value for key, value in inputs.items()}
 
 
-def inference_of(name, batch):
-    """Calls of a model of models.py in its base configuration, all in bfloat16."""
+def inference_of(name, batch, dtype=torch.bfloat16):
+    """Calls of a model of models.py in its base configuration, parameters and inputs in `dtype`."""
     case = models.Case(name, batch=batch)
-    return inference(case.build().to(CUDA).bfloat16(), **inputs_of(case, torch.bfloat16))
+    return inference(case.build().to(CUDA).to(dtype), **inputs_of(case, dtype))
 
 
 def in_bfloat16(name, ways, kernels):

@@ -143,3 +143,21 @@ def test_the_larger_arena_serves_both():
             torch.cuda.synchronize()
             held.append(torch.cuda.memory_allocated())
     assert abs(held[1] - held[0]) < 16 * MIB
+
+
+def test_what_the_last_kernel_reads_is_memory_of_the_graph():
+    """It is freed behind all work of the plan, and is not allocated at each call."""
+
+    def program(x, w):
+        return (x @ w)[:, :100].sin()
+
+    x, w = tensor(4096, 4096), tensor(4096, 4096)  # the product takes 64 MiB, the result 2
+    compiled = oxyfuel.compile(program)
+    with torch.no_grad():
+        for _ in range(CALLS):
+            torch.testing.assert_close(compiled(x, w), program(x, w), atol=1e-2, rtol=1e-2)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        compiled(x, w)
+    assert torch.cuda.max_memory_allocated() - before <= 4 * MIB

@@ -47,3 +47,21 @@ def test_gradients_of_gelu(dtype, approximate):
     counts = exact.abs() > torch.finfo(dtype).tiny
     error, eager = relative(ours, exact, counts), relative(eagers, exact, counts)
     assert error.square().mean() <= 1.5 * eager.square().mean() and error.max() <= 2 * eager.max()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("threshold", [0.1, 1 / 3, -0.7])
+def test_thresholds_that_halves_do_not_hold(threshold, dtype):
+    """Eager's kernels for GPUs round them; those for the CPU do not."""
+
+    def result_and_gradient(function, x):
+        x = x.detach().requires_grad_()
+        result = function(x)
+        result.sum().backward()
+        return result.detach(), x.grad
+
+    numbers = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(dtype).cuda()
+    numbers = numbers[numbers.isfinite()]
+    function = lambda x: F.threshold(x * 1, threshold, 0.3)  # noqa: E731
+    for ours, eagers in zip(result_and_gradient(oxyfuel.compile(function), numbers), result_and_gradient(function, numbers), strict=True):
+        assert torch.equal(ours, eagers)

@@ -109,14 +109,26 @@ def test_random_numbers_of_both():
     assert oxyfuel.metrics()["calls_eager"] == 0
 
 
-def test_tensors_that_do_not_match_raise_as_in_eager():
-    def program(x, y):
-        return x.sin() + y
+PROGRAMS_THAT_EAGER_REFUSES = {
+    "two inputs": lambda x, y: x.sin() + y,
+    "a tensor that is made on the way": lambda x, y: x.sin() * 2 + torch.ones(4, device="cpu"),
+    "where": lambda x, y: torch.where(x > 0, x * 2, y),
+    "a product": lambda x, y: x.sin() @ y.t(),
+    "cat": lambda x, y: torch.cat([x * 2, y]),
+    "gather": lambda x, y: (x * 2).gather(1, y.long()),
+    "the device reads the host": lambda x, y: y.cos() + x,
+}
 
-    compiled = oxyfuel.compile(program)
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS_THAT_EAGER_REFUSES)
+def test_tensors_that_do_not_match_raise_as_in_eager(name, fullgraph):
+    program = PROGRAMS_THAT_EAGER_REFUSES[name]
+    compiled = oxyfuel.compile(program, fullgraph=fullgraph)
     x, y = torch.randn(3, 4, device=CUDA), torch.randn(3, 4)
     with pytest.raises(RuntimeError) as eager:
         program(x, y)
-    with pytest.raises(RuntimeError) as ours:
-        compiled(x, y)
-    assert str(ours.value) == str(eager.value)
+    for _ in range(2):
+        with pytest.raises(RuntimeError) as ours:
+            compiled(x, y)
+        assert str(ours.value) == str(eager.value)

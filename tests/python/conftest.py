@@ -17,11 +17,27 @@ from torch_stacks import leave_out_stacks  # noqa: E402
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", choices=("cpu", "cuda"), help="of the tensors in tests that are the same for all")
-    parser.addoption("--default-device", default=None, help="torch.set_default_device() around each test")
+    parser.addoption("--default-device", default=None, help="torch.set_default_device() around the tests")
 
 
 def pytest_configure(config):
-    os.environ["OXYFUEL_TEST_DEVICE"] = config.getoption("--device")
+    by_default = config.getoption("--default-device")
+    os.environ["OXYFUEL_TEST_DEVICE"] = by_default or config.getoption("--device")
+    if by_default:
+        use_by_default(by_default)
+
+
+def use_by_default(device):
+    """Modules make tensors while they are imported, and generators are made for the CPU where nobody says otherwise."""
+    import torch
+
+    torch.set_default_device(device)
+
+    class Generator(torch.Generator):
+        def __new__(cls, device=device):
+            return super().__new__(cls, device=device)
+
+    torch.Generator = Generator
 
 
 def seed():
@@ -51,4 +67,16 @@ def start_afresh(request):
 
     torch.set_default_device(device)
     yield
-    torch.set_default_device(None)
+    torch.set_default_device(device)
+    end_if_lost(torch)
+
+
+def end_if_lost(torch):
+    """After an assertion in a kernel a process can do nothing more on a GPU: pytest-xdist goes on in another one."""
+    if not torch.cuda.is_initialized():
+        return
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        print(f"the GPU is lost: {error}", file=sys.stderr)
+        os._exit(1)

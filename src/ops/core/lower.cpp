@@ -31,17 +31,24 @@ bool needs_eager_kernel(const graph::Graph& graph, const graph::Node& node) {
 }
 
 // A kernel runs on one device. What eager's operators do instead: what is on the host beside devices, and
-// what takes part on several devices. Views are made of nothing, wherever they are.
+// what takes part on several devices. If operands are on the host and on a device, eager's operator takes or
+// refuses them: passes::bring_to_device() has left them there. Views are made of nothing, wherever they are.
 bool is_beside(const graph::Graph& graph, const graph::Node& node, Device main) {
   if (node.op->is_view()) return false;
   std::optional<Device> device;
-  bool is_on_one = true;
+  bool is_on_one = true, reads_host = false;
   const auto note = [&](graph::ValueId id) {
-    if (id == graph::kNoValue || is_on_host(graph.meta(id).device)) return;
-    if (!device) device = graph.meta(id).device;
-    is_on_one = is_on_one && graph.meta(id).device == *device;
+    if (id == graph::kNoValue) return;
+    const Device own = graph.meta(id).device;
+    if (is_on_host(own)) {
+      reads_host = true;
+    } else {
+      is_on_one = is_on_one && own == device.value_or(own);
+      device = own;
+    }
   };
   graph::for_each_input(node, note);
+  if (reads_host && device) return true;
   std::ranges::for_each(node.outputs, note);
   return !is_on_one || std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
     return id != graph::kNoValue && is_on_host(graph.meta(id).device) && !is_on_host(main);

@@ -97,7 +97,7 @@ bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& othe
   if (size == other) return false;
   if (size.is_constant()) return size == Expr(1);
   const SizeQuestions* questions = context.questions();
-  if (questions == nullptr || questions->at_hand(sym::equal(size, other)) != false) return false;
+  if (questions == nullptr || questions->at_hand(sym::equal(size, other)) == true) return false;
   const sym::Condition is_one = sym::equal(size, 1);
   return questions->at_hand(is_one) == true && questions->decide(is_one);
 }

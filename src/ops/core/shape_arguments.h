@@ -37,7 +37,7 @@ std::optional<MemoryFormat> optional_format(const ShapeContext& context, size_t 
 bool is_number(const graph::Argument& argument);
 
 // Whether a dimension of this size is repeated to be one of the other size: it is 1, and the other one is
-// not. Of sizes that are equal at hand nothing is asked.
+// not, or is a number that only data tell. Of sizes that are equal at hand nothing is asked.
 bool is_repeated(const ShapeContext& context, const Expr& size, const Expr& other);
 // Whether two numbers that have to be equal are. Where nobody may be asked, a call has been found to be legal
 // before: then only numbers that cannot be equal are refused.

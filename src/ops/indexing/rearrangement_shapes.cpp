@@ -113,12 +113,13 @@ Metas pixel_unshuffle(const ShapeContext& context) {
   if (self.rank() < 3) not_covered(context, "fewer than three dimensions");
   std::vector<Expr> sizes = self.sizes;
   const size_t rank = sizes.size();
-  const bool is_empty = context.equal(element_count(self), 0);
+  // The kernel of the host copies it as it is.
+  const bool is_copied = is_on_host(self.device) && context.equal(element_count(self), 0);
   for (size_t d : {rank - 2, rank - 1}) {
     if (!context.divisible(sizes[d], factor)) not_covered(context, "sizes that do not fit");
     sizes[d] = sym::floordiv(sizes[d], factor);
   }
-  if (is_empty) return {dense_like(context, self, self.dtype)};  // eager copies it as it is
+  if (is_copied) return {dense_like(context, self, self.dtype)};
   sizes[rank - 3] = sizes[rank - 3] * factor * factor;
   return {in_format_of_host(context, self, std::move(sizes))};
 }

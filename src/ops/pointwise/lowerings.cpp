@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "aten/operators.h"
 #include "base/error.h"
 #include "loop/number.h"
 #include "ops/core/element_wise.h"
@@ -21,6 +22,8 @@ enum class Exact : uint8_t {
   None,
   SecondScalar,  // the second operand, if it is a number or a tensor without dimensions
   Numbers,
+  HostScalars,       // numbers, and tensors without dimensions that the host gives to a kernel
+  SecondHostScalar,  // the second operand, if it is one of these
 };
 
 // How a kernel's own values are given to what it computes of them.
@@ -30,11 +33,38 @@ enum class Held : uint8_t {
            // it
 };
 
+// Whether the value is a copy of what lies on the host (passes::bring_to_device()).
+bool is_from_host(const LoweringContext& context, graph::ValueId id) {
+  const graph::NodeId producer = context.graph().values[id].node;
+  if (producer == graph::kNoNode) return false;
+  const Node& node = context.graph().nodes[producer];
+  const auto* source = node.op == op::to_copy() ? std::get_if<graph::ValueRef>(&node.args[0]) : nullptr;
+  return source != nullptr && is_on_host(context.meta(source->id).device);
+}
+
 bool is_exact(LoweringContext& context, const Node& node, size_t argument, size_t place, Exact exact) {
   const auto* ref = std::get_if<graph::ValueRef>(&node.args.at(argument));
-  if (exact == Exact::Numbers) return ref == nullptr;
-  return exact == Exact::SecondScalar && place == 1 &&
-         (ref == nullptr || context.meta(ref->id).sizes.empty());
+  const bool is_scalar = ref == nullptr || context.meta(ref->id).sizes.empty();
+  switch (exact) {
+    case Exact::None:
+      return false;
+    case Exact::SecondScalar:
+      return place == 1 && is_scalar;
+    case Exact::Numbers:
+      return ref == nullptr;
+    case Exact::HostScalars:
+      return ref == nullptr || (is_scalar && is_from_host(context, ref->id));
+    case Exact::SecondHostScalar:
+      return place == 1 && (ref == nullptr || (is_scalar && is_from_host(context, ref->id)));
+  }
+  return false;
+}
+
+// What eager's kernels for the device do where the result is of half precision.
+Exact on_device(LoweringContext& context, const Node& node, Exact on_host, Exact on_gpus) {
+  const TensorMeta& out = context.output_meta(node);
+  const bool is_half = is_floating(out.dtype) && compute_dtype(out.dtype) != out.dtype;
+  return is_half && !is_on_host(out.device) ? on_gpus : on_host;
 }
 
 // Sets the node's only output to fn over the operands, each converted to `type` and in the type that one
@@ -130,20 +160,19 @@ Value subtract_product(Value a, Value b, Value c) {
   return is_one(c) ? a - b : formulas::add_product(a, b, -c);
 }
 
-// x to the power of a constant; nothing if it has no shorter form in this type.
-std::optional<Value> constant_power(Value x, double exponent, DType type) {
+// x to the power of a constant; nothing if it has no shorter form in this type on the host or on a GPU.
+std::optional<Value> constant_power(Value x, double exponent, DType type, bool on_host) {
   BodyBuilder& b = *x.builder;
   if (exponent == 0) return b.constant(1.0, x.dtype);
   if (exponent == 1) return x;
   if (exponent == 2) return x * x;
-  const auto product = [&](Value a, Value c) {  // eager rounds each one in bfloat16
-    return type == DType::BFloat16 ? b.round_to(a * c, type) : a * c;
-  };
+  const bool rounds = type == DType::BFloat16 || (type == DType::Float16 && !on_host);
+  const auto product = [&](Value a, Value c) { return rounds ? b.round_to(a * c, type) : a * c; };
   if (exponent == 3) return product(x, x) * x;
   if (exponent == 4) return (x * x) * (x * x);
   if (!is_floating(x.dtype)) return std::nullopt;
-  // Roots of -inf and -0 are other than their powers, which eager takes in float16.
-  const bool takes_roots = type != DType::Float16;
+  // Roots of -inf and -0 are other than their powers, which eager takes in float16 on the host.
+  const bool takes_roots = type != DType::Float16 || !on_host;
   if (takes_roots && exponent == 0.5) return sqrt(x);
   if (takes_roots && exponent == -0.5) return b.unary(Op::Rsqrt, x);
   if (exponent == -1) return b.unary(Op::Reciprocal, x);
@@ -151,15 +180,27 @@ std::optional<Value> constant_power(Value x, double exponent, DType type) {
   return std::nullopt;
 }
 
+Exact exact(Numbers numbers) {
+  switch (numbers) {
+    case Numbers::AsTheyAre:
+      return Exact::Numbers;
+    case Numbers::SecondRounded:
+      return Exact::SecondScalar;
+    case Numbers::Rounded:
+      return Exact::None;
+  }
+  return Exact::Numbers;
+}
+
 }  // namespace
 
-Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, Numbers numbers) {
-  const Exact exact = numbers == Numbers::Rounded         ? Exact::None
-                      : numbers == Numbers::SecondRounded ? Exact::SecondScalar
-                                                          : Exact::Numbers;
-  return [positions = std::vector<size_t>(operands), fn, work, exact](LoweringContext& context,
-                                                                      const Node& node) {
-    elementwise(context, node, positions, context.output_meta(node).dtype, exact, fn, work);
+Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, Numbers numbers,
+                 std::optional<Numbers> on_gpus) {
+  const Exact on_host = exact(numbers), on_gpu = exact(on_gpus.value_or(numbers));
+  return [positions = std::vector<size_t>(operands), fn, work, on_host, on_gpu](LoweringContext& context,
+                                                                                const Node& node) {
+    const TensorMeta& meta = context.output_meta(node);
+    elementwise(context, node, positions, meta.dtype, is_on_host(meta.device) ? on_host : on_gpu, fn, work);
   };
 }
 
@@ -244,9 +285,21 @@ Lowering logical(Formula fn, size_t operands) {
   };
 }
 
+namespace {
+
+Exact of_sums(LoweringContext& context, const Node& node) {
+  return on_device(context, node, Exact::None, Exact::HostScalars);
+}
+
+Exact of_quotients(LoweringContext& context, const Node& node) {
+  return on_device(context, node, Exact::SecondScalar, Exact::SecondHostScalar);
+}
+
+}  // namespace
+
 void add(LoweringContext& context, const Node& node) {
   bool is_bool = context.output_meta(node).dtype == DType::Bool;
-  elementwise(context, node, {0, 1, 2}, [is_bool](Values v) {
+  elementwise(context, node, {0, 1, 2}, of_sums(context, node), [is_bool](Values v) {
     return is_bool        ? v[0] | (v[1] & v[2])
            : is_one(v[2]) ? v[0] + v[1]
                           : formulas::add_product(v[0], v[1], v[2]);
@@ -254,21 +307,23 @@ void add(LoweringContext& context, const Node& node) {
 }
 
 void sub(LoweringContext& context, const Node& node) {
-  elementwise(context, node, {0, 1, 2}, [](Values v) { return subtract_product(v[0], v[1], v[2]); });
+  elementwise(context, node, {0, 1, 2}, of_sums(context, node),
+              [](Values v) { return subtract_product(v[0], v[1], v[2]); });
 }
 
 void rsub(LoweringContext& context, const Node& node) {
-  elementwise(context, node, {0, 1, 2}, [](Values v) { return subtract_product(v[1], v[0], v[2]); });
+  elementwise(context, node, {0, 1, 2}, of_sums(context, node),
+              [](Values v) { return subtract_product(v[1], v[0], v[2]); });
 }
 
 void mul(LoweringContext& context, const Node& node) {
   bool is_bool = context.output_meta(node).dtype == DType::Bool;
-  elementwise(context, node, {0, 1}, Exact::SecondScalar,
+  elementwise(context, node, {0, 1}, on_device(context, node, Exact::SecondScalar, Exact::HostScalars),
               [is_bool](Values v) { return is_bool ? v[0] & v[1] : v[0] * v[1]; });
 }
 
 void div(LoweringContext& context, const Node& node) {
-  elementwise(context, node, {0, 1}, Exact::SecondScalar, [](Values v) { return v[0] / v[1]; });
+  elementwise(context, node, {0, 1}, of_quotients(context, node), [](Values v) { return v[0] / v[1]; });
 }
 
 void div_mode(LoweringContext& context, const Node& node) {
@@ -277,14 +332,14 @@ void div_mode(LoweringContext& context, const Node& node) {
   require_nonzero_divisor(context, node);
   Op op = mode == "floor" ? Op::FloorDiv : Op::TruncDiv;
   elementwise(
-      context, node, {0, 1}, Exact::SecondScalar,
+      context, node, {0, 1}, of_quotients(context, node),
       [op](Values v) { return v[0].builder->binary(op, v[0], v[1]); }, 2);
 }
 
 void floor_divide(LoweringContext& context, const Node& node) {
   require_nonzero_divisor(context, node);
   elementwise(
-      context, node, {0, 1}, Exact::SecondScalar,
+      context, node, {0, 1}, of_quotients(context, node),
       [](Values v) { return v[0].builder->binary(Op::FloorDiv, v[0], v[1]); }, 2);
 }
 
@@ -311,22 +366,22 @@ void pow(LoweringContext& context, const Node& node) {
     not_lowered(node, "integers to a power that may be negative");
   elementwise(
       context, node, {0, 1},
-      [exponent, dtype](Values v) {
+      [exponent, dtype, on_host = is_on_host(context.output_meta(node).device)](Values v) {
         if (exponent)
-          if (auto short_form = constant_power(v[0], *exponent, dtype)) return *short_form;
+          if (auto short_form = constant_power(v[0], *exponent, dtype, on_host)) return *short_form;
         return v[0].builder->binary(Op::Pow, v[0], v[1]);
       },
       exponent && std::abs(*exponent) <= 4 ? 2 : 10);
 }
 
 void xlogy(LoweringContext& context, const Node& node) {
-  const DType dtype = context.output_meta(node).dtype;
+  const TensorMeta& out = context.output_meta(node);
   elementwise(
       context, node, {0, 1},
-      [dtype](Values v) {
+      [dtype = out.dtype, rounds = is_on_host(out.device)](Values v) {
         BodyBuilder& b = *v[0].builder;
-        const Value zero = b.constant(0.0, v[0].dtype);
-        const Value product = v[0] * b.round_to(log(v[1]), dtype);
+        const Value zero = b.constant(0.0, v[0].dtype), logarithm = log(v[1]);
+        const Value product = v[0] * (rounds ? b.round_to(logarithm, dtype) : logarithm);
         return loop::where(b.unary(Op::IsNan, v[1]), v[1], loop::where(v[0] == zero, zero, product));
       },
       8);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 
 #include "loop/builder.h"
@@ -18,9 +19,10 @@ using Formula = loop::Value (*)(std::span<const loop::Value>);
 enum class Numbers : uint8_t { AsTheyAre, SecondRounded, Rounded };
 
 // The operands at these argument positions in the result's type through `formula`; None becomes a missing
-// Value (builder == nullptr). `work`: the formula's instructions, about.
+// Value (builder == nullptr). `work`: the formula's instructions, about. Eager's kernels for GPUs may round
+// other numbers: those of `on_gpus`.
 Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1,
-                 Numbers numbers = Numbers::AsTheyAre);
+                 Numbers numbers = Numbers::AsTheyAre, std::optional<Numbers> on_gpus = std::nullopt);
 // The same for operands that bound the values (clamp); not lowered where an integer type cannot hold a bound.
 Lowering limited(std::initializer_list<size_t> operands, Formula formula, int work);
 Lowering unary(loop::Op op, int work = 1);

@@ -150,7 +150,7 @@ Family pointwise_operators() {
        .schema = "aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
        .shape = shapes::unary_floating,
        .lower = lowerings::formula({0, 1, 2}, lowerings::formulas::threshold, 2,
-                                   lowerings::Numbers::SecondRounded)},
+                                   lowerings::Numbers::SecondRounded, lowerings::Numbers::Rounded)},
       {.name = "aten::logit",
        .schema = "aten::logit(Tensor self, float? eps=None) -> Tensor",
        .shape = shapes::unary_floating,
@@ -792,7 +792,8 @@ Family pointwise_operators() {
        .schema = "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
        .shape = shapes::gradient_of_saved,
        .decompose = composed(decompositions::threshold_backward),
-       .lower = lowerings::formula({0, 1, 2}, lowerings::formulas::threshold_backward, 2)},
+       .lower = lowerings::formula({0, 1, 2}, lowerings::formulas::threshold_backward, 2,
+                                   lowerings::Numbers::AsTheyAre, lowerings::Numbers::Rounded)},
       {.name = "aten::leaky_relu_backward",
        .schema = "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool "
                  "self_is_result) -> Tensor",

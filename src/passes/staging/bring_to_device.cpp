@@ -95,6 +95,14 @@ bool has_several_devices(const Graph& graph) {
                              [&](ValueId id) { return !(graph.meta(id).device == device); });
 }
 
+bool takes_from_host(const Graph& graph, const Node& node, ValueId operand) {
+  const bool is_listed = std::ranges::any_of(node.args, [&](const Argument& argument) {
+    const auto* list = std::get_if<graph::ValueList>(&argument);
+    return list != nullptr && std::ranges::find(list->ids, operand) != list->ids.end();
+  });
+  return is_taken(ops::traits_of(*node.op).host_operands, graph.meta(operand), is_listed);
+}
+
 Graph bring_to_device(const Graph& source) {
   return Bringer(source).run();
 }

@@ -7,6 +7,7 @@
 
 #include "aten/operators.h"
 #include "passes/rewriting/rewrite.h"
+#include "passes/staging/bring_to_device.h"
 
 namespace oxy::passes {
 namespace {
@@ -14,7 +15,9 @@ namespace {
 std::vector<ops::CheckedIndex> wanted(const Graph& source, const Node& node, const WantsCheck& wants) {
   std::vector<ops::CheckedIndex> result = ops::checked_indices(source, node);
   std::erase_if(result, [&](const ops::CheckedIndex& checked) {
-    return !wants(source, checked, source.meta(tensor_argument(node, 0)));
+    const TensorMeta& self = source.meta(tensor_argument(node, 0));
+    const bool crosses = is_on_host(source.meta(checked.index).device) && !is_on_host(self.device);
+    return !wants(source, checked, self) || (crosses && !takes_from_host(source, node, checked.index));
   });
   return result;
 }

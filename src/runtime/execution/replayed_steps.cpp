@@ -29,6 +29,10 @@ bool is_work(const PreparedStep& step) {
   return std::holds_alternative<PreparedLaunch>(step) || std::holds_alternative<PreparedCall>(step);
 }
 
+bool ends_buffer(const PreparedStep& step) {
+  return std::holds_alternative<PreparedFree>(step) || std::holds_alternative<PreparedRelease>(step);
+}
+
 bool is_worth(const PreparedPlan& plan, StepSpan span) {
   size_t launches = 0;
   for (size_t i = span.begin; i < span.end; ++i) {
@@ -46,7 +50,7 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
   const int64_t share = std::max(
       kLeastFreedBytes, std::accumulate(freed_bytes.begin(), freed_bytes.end(), int64_t{0}) / kFreeingSpans);
   std::vector<StepSpan> result;
-  StepSpan span;  // ends behind the last launch or call
+  StepSpan span;  // ends behind the last launch or call, and behind what is freed there
   bool is_open = false;
   int64_t freed = 0;  // by steps of the span
   const auto close = [&] {
@@ -56,7 +60,10 @@ std::vector<StepSpan> spans_to_replay(const PreparedPlan& plan, const Unreplayab
   };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (!freed_bytes.empty()) freed += freed_bytes[i];
-    if (!is_work(plan.steps[i])) continue;
+    if (!is_work(plan.steps[i])) {
+      if (is_open && span.end == i && ends_buffer(plan.steps[i])) span.end = i + 1;
+      continue;
+    }
     if (freed >= share) close();
     const auto* call = std::get_if<PreparedCall>(&plan.steps[i]);
     if ((call != nullptr && !call->is_replayable) || unreplayable.contains(i)) {

@@ -1,6 +1,6 @@
 // LSTM, GRU and RNN of padded sequences: nodes where PyTorch's decompositions take numbers, go through the
 // steps one by one or keep what only a library knows. A gradient of theirs is a node, too, which computes the
-// forward pass again.
+// forward pass again. That would take a GPU longer than eager, where layers with gradients are breaks.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -141,8 +141,11 @@ void recurrent(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Call call{std::span<const c10::IValue>(*stack).last(op.schema().arguments().size())};
   const bool has_gradients = asks_for_gradients(call);
   const std::string cell = cell_of(op);
-  // The library that PyTorch calls for these keeps what only it knows.
-  const bool is_of_library = has_gradients && (cell == "lstm" || !runtime::is_on_host(call.input));
+  // Libraries that PyTorch calls for these keep what only they know, and cuDNN looks where weights lie.
+  const bool is_on_host = runtime::is_on_host(call.input);
+  if (has_gradients && !is_on_host && trace_tensor(call.input) != nullptr)
+    throw_cannot_trace("the gradients of a recurrent layer on a GPU, which need what cuDNN keeps for them");
+  const bool is_of_library = !is_on_host || (has_gradients && cell == "lstm");
   const bool drops = call.train && call.dropout != 0;
   const bool is_whole = trace_tensor(call.input) != nullptr && (is_symbolic(call.input) || is_of_library) &&
                         !drops && !runtime::autocast_type(call.input.device().type());

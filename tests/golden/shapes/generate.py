@@ -661,6 +661,10 @@ def indexing(w):
             if padding < 0 and len(of_index):
                 w.call("_embedding_bag_dense_backward", bags, chosen, of_index, sizes, maxima, rows, False, mode, factors)
 
+    for size in ([0, 4, 4, 6], [2, 0, 4, 4], [1, 4, 0, 2]):
+        w.call("pixel_unshuffle", tensor(size, layout="plain"), 2)
+        w.call("pixel_shuffle", tensor(size, layout="plain"), 2)
+
 
 def normalization(w):
     for _ in range(15):
