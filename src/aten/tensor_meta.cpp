@@ -6,6 +6,7 @@
 
 #include "aten/device_kinds.h"
 #include "base/error.h"
+#include "sym/facts/always_holds.h"
 
 namespace oxy {
 namespace {
@@ -190,18 +191,20 @@ std::optional<std::vector<size_t>> dense_order(const TensorMeta& given) {
 }
 
 bool lies_between(const TensorMeta& view, const TensorMeta& whole) {
+  const auto is_at_most = [](const Expr& a, const Expr& b) {
+    return sym::known_less_equal(a, b) || sym::always_holds(sym::less_equal(a, b));
+  };
   const auto is_number = [](const Expr& e) { return e.is_constant(); };
   if (!std::ranges::all_of(whole.sizes, is_number) && !is_non_overlapping_and_dense(whole)) return false;
-  // Without elements, the tensor has no last place that its sizes and strides tell. A view of the same size
-  // has none either, and one of a smaller size says that there are some.
-  const auto is_filled = [&](const Expr& size) {
-    return sym::known_less_equal(1, size) || std::ranges::any_of(view.sizes, [&](const Expr& own) {
-             return own == size || sym::known_less_equal(own + 1, size);
-           });
+  // Without elements, the tensor has no last place that its sizes and strides tell. A view of at most the
+  // same size has none either then.
+  const auto is_filled_for_view = [&](const Expr& size) {
+    return sym::known_less_equal(1, size) ||
+           std::ranges::any_of(view.sizes, [&](const Expr& own) { return is_at_most(own, size); });
   };
-  if (!std::ranges::all_of(whole.sizes, is_filled)) return false;
+  if (!std::ranges::all_of(whole.sizes, is_filled_for_view)) return false;
   const Places own = places_of(view), all = places_of(whole);
-  return sym::known_less_equal(all.first, own.first) && sym::known_less_equal(own.last, all.last);
+  return is_at_most(all.first, own.first) && is_at_most(own.last, all.last);
 }
 
 std::string str(const TensorMeta& meta) {

@@ -3,6 +3,7 @@
 #include "eval/externals/admission.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Size.h>
 
 #include <array>
 
@@ -10,6 +11,7 @@
 #include "eval/externals/plain.h"
 #include "eval/externals/tensor_layout.h"
 #include "eval/numbers/symbolic_integer.h"
+#include "eval/numbers/symbolic_size.h"
 #include "eval/numbers/varying_number.h"
 #include "eval/python/objects.h"
 #include "eval/sizes/named_numbers.h"
@@ -24,6 +26,7 @@ namespace oxy::eval {
 namespace {
 
 Ref admit_slice(Interpreter& interpreter, PyObject* slice, SourceId source);
+Ref admit_size(Interpreter& interpreter, PyObject* size, SourceId source);
 
 }  // namespace
 
@@ -152,6 +155,10 @@ Ref admit(Interpreter& interpreter, PyObject* raw, SourceId source) {
     interpreter.externals.sources.emplace(raw, source);
     return keep(admit_slice(interpreter, raw, source).get());
   }
+  if (THPSize_Check(raw)) {
+    interpreter.externals.sources.emplace(raw, source);
+    return keep(admit_size(interpreter, raw, source).get());
+  }
   if (guards::is_value(raw)) {
     interpreter.guards().require(source, CheckKind::Equal, raw);
     interpreter.externals.sources.emplace(raw, source);
@@ -195,10 +202,28 @@ Ref admit_slice(Interpreter& interpreter, PyObject* slice, SourceId source) {
     const SourceId part = interpreter.guards().derived(SourceKind::Member, source, member);
     PyObject* const value =
         guards::read({SourceKind::Member, source, -1, Ref::borrow(member), kNoSource}, slice);
-    parts[i] = known(interpreter, admit(interpreter, value, part).get(), "a slice");
+    parts[i] = admit(interpreter, value, part);
+    if (!is_varying_number(parts[i].get())) parts[i] = known(interpreter, parts[i].get(), "a slice");
   }
   Ref fresh = Ref::steal(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get()));
   interpreter.shadows.copies.emplace(fresh.get(), Ref::borrow(slice));
+  interpreter.externals.keep_alive.push_back(fresh);
+  return fresh;
+}
+
+// A torch.Size is guarded by its items. If some of them vary, another one that has them takes its place.
+Ref admit_size(Interpreter& interpreter, PyObject* size, SourceId source) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(size);
+  interpreter.guards().require(source, CheckKind::Type, reinterpret_cast<PyObject*>(&THPSizeType));
+  interpreter.guards().require(source, CheckKind::Length, nullptr, count);
+  const Ref items = Ref::steal(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const SourceId item = interpreter.guards().tuple_item(source, static_cast<int32_t>(i));
+    PyTuple_SET_ITEM(items.get(), i, admit(interpreter, PyTuple_GET_ITEM(size, i), item).release());
+  }
+  Ref fresh = make_size(items.get());
+  if (!has_varying_part(fresh.get())) return Ref::borrow(size);
+  interpreter.shadows.copies.emplace(fresh.get(), Ref::borrow(size));
   interpreter.externals.keep_alive.push_back(fresh);
   return fresh;
 }

@@ -306,6 +306,24 @@ bool delete_item(Interpreter& interpreter, PyObject* object, PyObject* key) {
   return PyObject_DelItem(object, PyDict_Check(object) ? key_of(interpreter, key).get() : key) == 0;
 }
 
+namespace {
+
+// Whether items of the container are compared with a number that varies, one by one: guards say no more of
+// the number then. An own set holds ints alone.
+bool compares_items(Interpreter& interpreter, PyObject* container) {
+  constexpr Py_ssize_t kFew = 16;
+  const bool is_sequence = PyTuple_CheckExact(container) || PyList_CheckExact(container);
+  const bool is_set = PyAnySet_CheckExact(container) && !interpreter.externals.is_external(container);
+  if ((!is_sequence && !is_set) || PyObject_Size(container) > kFew) return false;
+  if (is_sequence) return true;
+  const Ref items = Ref::steal(PySequence_List(container));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+    if (!PyLong_CheckExact(PyList_GET_ITEM(items.get(), i))) return false;
+  return true;
+}
+
+}  // namespace
+
 int contains(Interpreter& interpreter, PyObject* container, PyObject* item) {
   if (trace::is_trace_tensor(container))
     interpreter.stop("tests whether a tensor contains a value", "the answer depends on data");
@@ -318,13 +336,16 @@ int contains(Interpreter& interpreter, PyObject* container, PyObject* item) {
     const bool found = truth(interpreter, result.get(), &error);
     return error ? -1 : found;
   }
-  if (is_varying_number(item)) return contains(interpreter, container, constant_of(interpreter, item).get());
+  const bool varies = is_varying_number(item);
+  if (varies && !compares_items(interpreter, container))
+    return contains(interpreter, container, constant_of(interpreter, item).get());
   if (PyAnySet_Check(container) && PySet_Check(item)) interpreter.stop("looks for a set in a set");
   if ((PyDict_Check(container) || PySet_Check(container)) && source != kNoSource)
     return has_key(interpreter, container, item);
   Ref copy = materialize(interpreter, container);
   bool error = false;
   const auto matches = [&](const Ref& element) { return is_or_equals(interpreter, element.get(), item); };
+  if (varies && PyAnySet_Check(copy.get())) copy = Ref::steal(PySequence_List(copy.get()));
   if (is_deque_type(Py_TYPE(copy.get())) && !has_python_special(interpreter, copy.get(), "__iter__"))
     copy = Ref::steal(PySequence_List(copy.get()));
   if (PyList_Check(copy.get()) || PyTuple_Check(copy.get())) {

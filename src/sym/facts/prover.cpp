@@ -171,9 +171,11 @@ class Proof {
     const auto found = std::ranges::find(fact.terms, term.atom, &LinearForm::Term::atom);
     if (found == fact.terms.end() || (found->coefficient < 0) != (term.coefficient < 0)) return false;
     const int64_t shared = std::gcd(found->coefficient, term.coefficient);
-    const auto rest =
-        difference(std::abs(found->coefficient / shared), e, std::abs(term.coefficient / shared), fact);
-    return rest && proves(*rest, depth - 1);
+    const int64_t times = std::abs(found->coefficient / shared);
+    auto rest = difference(times, e, std::abs(term.coefficient / shared), fact);
+    if (!rest) return false;
+    rest->constant += times - 1;  // an integer is not negative if its multiple is more than -times
+    return proves(*rest, depth - 1);
   }
 
   const Inequalities& known_;

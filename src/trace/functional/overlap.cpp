@@ -2,19 +2,41 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "graph/sizes.h"
 #include "sym/expr.h"
+#include "sym/facts/always_holds.h"
 #include "sym/hints.h"
 #include "sym/lower_bounds.h"
 
 namespace oxy::trace {
 
-bool may_overlap(const TensorMeta& meta) {
-  if (is_non_overlapping_and_dense(meta)) return false;
+namespace {
+
+// Makes sizes at least 1: without elements there is nothing to share.
+void assume_elements(std::initializer_list<TensorMeta*> metas) {
+  sym::LowerBounds bounds;
+  for (const TensorMeta* meta : metas)
+    for (const Expr& size : meta->sizes) bounds.note(size, 1);
+  if (bounds.empty()) return;
+  for (TensorMeta* meta : metas)
+    *meta = graph::map_expressions(std::move(*meta), [&](const Expr& e) { return bounds.applied(e); });
+}
+
+bool is_less(const Expr& a, const Expr& b) {
+  return sym::known_less(a, b) || sym::always_holds(sym::less(a, b));
+}
+
+}  // namespace
+
+bool may_overlap(const TensorMeta& recorded) {
+  if (is_non_overlapping_and_dense(recorded)) return false;
+  TensorMeta meta = recorded;
+  assume_elements({&meta});
   std::vector<std::pair<Expr, Expr>> dims;  // stride, size
   for (size_t d = 0; d < meta.sizes.size(); ++d) {
     if (meta.sizes[d] == Expr(0)) return false;
@@ -24,7 +46,7 @@ bool may_overlap(const TensorMeta& meta) {
   std::ranges::stable_sort(dims, {}, [](const auto& dim) { return sym::estimate(dim.first); });
   Expr reach = 0;  // of the last element of the dimensions so far
   for (const auto& [stride, size] : dims) {
-    if (!sym::known_less(reach, stride)) return true;
+    if (!is_less(reach, stride)) return true;
     reach = reach + stride * (size - 1);
   }
   return false;
@@ -99,16 +121,6 @@ bool cannot_reach(std::vector<SymbolicTerm>& terms, const Expr& sum) {
   }
 }
 
-// Makes sizes at least 1: without elements there is nothing to share.
-void assume_elements(TensorMeta& a, TensorMeta& b) {
-  sym::LowerBounds bounds;
-  for (const TensorMeta* meta : {&a, &b})
-    for (const Expr& size : meta->sizes) bounds.note(size, 1);
-  if (bounds.empty()) return;
-  for (TensorMeta* meta : {&a, &b})
-    *meta = graph::map_expressions(std::move(*meta), [&](const Expr& e) { return bounds.applied(e); });
-}
-
 }  // namespace
 
 bool may_share_elements(const TensorMeta& first, const TensorMeta& second) {
@@ -120,7 +132,7 @@ bool may_share_elements(const TensorMeta& first, const TensorMeta& second) {
   if (is_empty(first) || is_empty(second)) return false;
   TensorMeta a = first;
   TensorMeta b = second;
-  assume_elements(a, b);
+  assume_elements({&a, &b});
   std::vector<SymbolicTerm> terms;
   const auto add = [&](const TensorMeta& meta, int sign) {
     for (size_t d = 0; d < meta.sizes.size(); ++d) {

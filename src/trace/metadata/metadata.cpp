@@ -16,6 +16,7 @@
 #include "runtime/device/generators.h"
 #include "runtime/values/convert.h"
 #include "runtime/values/host.h"
+#include "sym/facts/node_count.h"
 #include "torch_api/error_text.h"
 #include "trace/metadata/stand_ins.h"
 #include "trace/metadata/type_checks.h"
@@ -303,9 +304,17 @@ void expect_sizes(torch_api::Symbols& symbols, const ResultMetadata& result) {
   }
 }
 
-void simplify(const torch_api::Symbols& symbols, ResultMetadata& result) {
+// Questions about a formula take as long as it is, and a program may make it longer with each operator. From
+// so many terms on its value is guarded and takes its place.
+constexpr size_t kTermsOfAFormula = 500;
+
+void simplify(torch_api::Symbols& symbols, ResultMetadata& result) {
+  const auto shorten = [&](const Expr& e) -> Expr {
+    if (sym::node_count(e) <= kTermsOfAFormula || !symbols.environment.hint(e)) return e;
+    return symbols.environment.specialise(e, symbols.where);
+  };
   for (std::optional<TensorMeta>& meta : result.tensors) {
-    if (meta) meta = simplify(symbols, *meta);
+    if (meta) meta = graph::map_expressions(simplify(symbols, *meta), shorten);
   }
 }
 
@@ -317,7 +326,7 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
   check_types(info, call, symbols);
   if (info.rule != nullptr) {
     std::optional<ResultMetadata> result = from_rule(session, info, args);
-    if (result && symbols != nullptr) simplify(*symbols, *result);
+    if (result && symbols != nullptr) simplify(*session.symbols, *result);
     if (result && (!info.schema->is_mutating() || written_arguments_fit(info, call, *result, symbols))) {
       if (session.strict_shapes && !result->tensors.empty() && is_call_at_hand(session, *result, args))
         compare_with_eager(info, *result, call, symbols);

@@ -529,3 +529,34 @@ def test_elements_of_what_an_operator_refuses(dynamic):
                 function(torch.ones(1, dtype=torch.int64))
             errors.append((raised.type, str(raised.value)))
         assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 10])
+def test_parts_whose_sizes_data_decide(rows):
+    """There may be fewer rows than large parts have together."""
+
+    def function(x, expert):
+        counts = (expert[:, None] == torch.arange(3)).sum(0)
+        return [part * (i + 1) for i, part in enumerate(x.split(counts.tolist()))]
+
+    check(function, [(torch.randn(rows, 4), torch.randint(0, 3, (rows,))) for _ in range(4)])
+
+
+def test_parts_that_are_not_the_whole():
+    def function(x, counts):
+        return [part * 2 for part in x.split((counts + torch.zeros(2, dtype=torch.int64)).tolist())]
+
+    check(function, [(X, torch.tensor(counts)) for counts in ((4, 6), (0, 10), (10, 0), (3, 3), (7, 4))])
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_row_is_repeated_as_often_as_data_say(dynamic):
+    def function(x, places):
+        return x[:1].expand(places.sum().item(), -1) * 2
+
+    compiled = oxyfuel.compile(function, dynamic=dynamic)
+    for count in (3, 4, 1, 0, 7):
+        places = torch.zeros(100, dtype=torch.int64)
+        places[7] = count
+        same(outcome(compiled, (X, places)), outcome(function, (X, places)))
+    assert oxyfuel.metrics()["graphs"] == 1 and not oxyfuel.metrics()["breaks"]
