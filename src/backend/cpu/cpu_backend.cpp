@@ -12,6 +12,7 @@
 #include "backend/cpu/print/standalone.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/tile.h"
+#include "backend/nests/long_formulas.h"
 #include "backend/nests/nest_builder.h"
 #include "backend/nests/nest_draft.h"
 #include "backend/nests/size_arguments.h"
@@ -55,8 +56,11 @@ std::vector<Printed> print_nests(const std::vector<const LoopNest*>& nests, cons
                                  bool all_arguments) {
   std::vector<Printed> printed;
   std::map<std::string, std::vector<size_t>> alike;  // by the name of the kernel with arguments
-  for (const LoopNest* nest : nests) {
-    LoopNest general = with_size_arguments(*nest, lane_count(*nest, target));
+  std::vector<LoopNest> named;                       // by nest
+  for (const LoopNest* nest : nests) name_long_formulas(named.emplace_back(*nest));
+  for (size_t n = 0; n < nests.size(); ++n) {
+    const LoopNest* const nest = nests[n];
+    LoopNest general = with_size_arguments(named[n], lane_count(*nest, target));
     KernelText text = print_kernel(general, target);
     alike[text.name].push_back(printed.size());
     printed.push_back({nest, std::move(general.symbols), std::move(text)});
@@ -72,8 +76,7 @@ std::vector<Printed> print_nests(const std::vector<const LoopNest*>& nests, cons
           std::ranges::none_of(different, [&](size_t other) { return same_values(n, other); }))
         different.push_back(n);
     if (different.size() >= kFewestAlike || all_arguments) continue;
-    for (const size_t n : members)
-      printed[n] = {nests[n], nests[n]->symbols, print_kernel(*nests[n], target)};
+    for (const size_t n : members) printed[n] = {nests[n], named[n].symbols, print_kernel(named[n], target)};
   }
   return printed;
 }

@@ -144,24 +144,41 @@ std::optional<Operand> operand_of(Interpreter& interpreter, PyObject* object, c1
   return result;
 }
 
-std::optional<c10::Device> device_of(Interpreter& interpreter, std::span<PyObject* const> objects) {
+// Of an int that depends on data the symbols, and none of other objects.
+std::vector<sym::Expr> symbols_of_data(Interpreter& interpreter, PyObject* object) {
+  if (!is_varying_number(object) || !depends_on_data(interpreter, object)) return {};
+  const std::optional<sym::Expr>& expression = interpreter.numbers.varying.at(object).expression;
+  return expression ? sym::variables(*expression) : std::vector<sym::Expr>();
+}
+
+// Whether the graph computes one of the ints. Sizes that are marked unbacked are known before it runs.
+bool are_computed(Interpreter& interpreter, std::span<PyObject* const> objects) {
+  const auto is_computed = [&](const sym::Expr& symbol) {
+    const int64_t id = symbol.variable_id();
+    return !interpreter.numbers.unbacked_values.contains(id) &&
+           !interpreter.numbers.symbols->environment.symbol(sym::SymbolId{id}).hint;
+  };
+  return std::ranges::any_of(objects, [&](PyObject* object) {
+    return std::ranges::any_of(symbols_of_data(interpreter, object), is_computed);
+  });
+}
+
+// Where what they are computed from lies.
+c10::Device device_of(Interpreter& interpreter, std::span<PyObject* const> objects) {
   for (PyObject* object : objects) {
-    if (!is_varying_number(object)) continue;
     if (const at::Tensor data = float_of_data(interpreter, object); data.defined()) return data.device();
-    const auto expression = depends_on_data(interpreter, object)
-                                ? interpreter.numbers.varying.at(object).expression
-                                : std::nullopt;
-    if (!expression || expression->kind() != sym::Kind::Variable) continue;
-    const at::Tensor tensor = interpreter.recorder.tensor_of_symbol(expression->variable_id());
-    if (tensor.defined()) return tensor.device();
+    for (const sym::Expr& symbol : symbols_of_data(interpreter, object)) {
+      const at::Tensor tensor = interpreter.recorder.tensor_of_symbol(symbol.variable_id());
+      if (tensor.defined()) return tensor.device();
+    }
   }
-  return std::nullopt;
+  return c10::Device(runtime::kHost);
 }
 
 // All of them, if they are numbers. Integers are floats exactly if `exact`, or are rounded as Python does.
 std::optional<std::vector<Operand>> operands_of(Interpreter& interpreter, std::span<PyObject* const> objects,
                                                 bool exact) {
-  const c10::Device device = device_of(interpreter, objects).value_or(c10::Device(runtime::kHost));
+  const c10::Device device = device_of(interpreter, objects);
   std::vector<Operand> result;
   for (PyObject* object : objects) {
     std::optional<Operand> operand = operand_of(interpreter, object, device);
@@ -198,6 +215,13 @@ at::Tensor compared(const at::Tensor& a, const at::Tensor& b, int operation) {
     default:
       return a.ge(b);
   }
+}
+
+// Nothing: it may be negative, and then math.sqrt() raises.
+std::optional<Ref> root_of(Interpreter& interpreter, PyObject* number) {
+  const at::Tensor value = float_of_data(interpreter, number);
+  if (!rely_on(interpreter, !condition_of(value.lt(0)))) return std::nullopt;
+  return make_float(interpreter, value.sqrt());
 }
 
 // min() and max() of floats: the first of those that no other is before, as Python compares.
@@ -303,8 +327,7 @@ std::optional<Ref> float_arithmetic(Interpreter& interpreter, BinaryKind kind, P
   const bool of_integers =
       !of_data && (depends_on_data(interpreter, left) || depends_on_data(interpreter, right));
   if (!of_data && !(of_integers && may_depend_on_data(interpreter))) return std::nullopt;
-  // Sizes that are marked unbacked are known before the graph runs.
-  if (of_integers && !device_of(interpreter, objects)) return std::nullopt;
+  if (of_integers && !are_computed(interpreter, objects)) return std::nullopt;
   // Python rounds the quotient of two ints once.
   const auto is_integer = [&](PyObject* o) {
     return PyLong_Check(o) || (is_varying_number(o) && varying_class(interpreter, o) == &PyLong_Type);
@@ -348,10 +371,13 @@ std::optional<Ref> float_call(Interpreter& interpreter, PyObject* callable, std:
   for (const Ref& value : positional) objects.push_back(value.get());
   const auto is = [&](const char* module, const char* name) { return callable == well_known(module, name); };
   const auto is_type = [&](PyTypeObject& type) { return callable == reinterpret_cast<PyObject*>(&type); };
-  if (is_type(PyFloat_Type) && objects.size() == 1 && depends_on_data(interpreter, objects[0]) &&
-      may_depend_on_data(interpreter) && device_of(interpreter, objects)) {
+  const bool is_root = is("math", "sqrt");
+  if ((is_type(PyFloat_Type) || is_root) && objects.size() == 1 && may_depend_on_data(interpreter) &&
+      are_computed(interpreter, objects)) {
     const auto operands = operands_of(interpreter, objects, /*exact=*/false);
-    return operands ? std::optional(make_float(interpreter, (*operands)[0].tensor)) : std::nullopt;
+    if (!operands) return std::nullopt;
+    const Ref number = make_float(interpreter, (*operands)[0].tensor);
+    return is_root ? root_of(interpreter, number.get()) : std::optional(number);
   }
   if (!any_float_of_data(interpreter, objects)) return std::nullopt;
   const bool is_min = is("builtins", "min"), is_max = is("builtins", "max");
@@ -372,11 +398,7 @@ std::optional<Ref> float_call(Interpreter& interpreter, PyObject* callable, std:
   if (is("math", "floor")) return integer_of(interpreter, value.floor());
   if (is("math", "ceil")) return integer_of(interpreter, value.ceil());
   if (is("builtins", "round")) return integer_of(interpreter, value.round());
-  if (is("math", "sqrt")) {
-    if (!rely_on(interpreter, !condition_of(value.lt(0)))) return std::nullopt;
-    return make_float(interpreter, value.sqrt());
-  }
-  return std::nullopt;
+  return is_root ? root_of(interpreter, objects[0]) : std::nullopt;
 }
 
 }  // namespace oxy::eval

@@ -276,8 +276,31 @@ bool has_symbols(const Session& session, const std::vector<graph::Argument>& arg
   });
 }
 
-[[noreturn]] void refuse_symbols(const Session& session, const OperatorInfo& info) {
-  std::string text = fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name);
+void note_meta_kernel(Session& session, const OperatorInfo& info) {
+  ++session.recording.meta_fallbacks;
+  session.recording.meta_fallback_names.push_back(info.schema->name);
+}
+
+// What eager raises for the sizes of now; empty: nothing, or they are not known.
+std::string raised_at_hand(Session& session, const OperatorInfo& info,
+                           const std::vector<graph::Argument>& args, std::span<const c10::IValue> call) {
+  if (!is_at_hand(session.symbols.get(), args, session.meta_of)) return {};
+  note_meta_kernel(session, info);
+  try {
+    from_kernel(info, call, StandIn::Meta, session.symbols.get());
+  } catch (const std::exception& error) {
+    return torch_api::error_text(error);
+  }
+  return {};
+}
+
+[[noreturn]] void refuse_symbols(Session& session, const OperatorInfo& info,
+                                 const std::vector<graph::Argument>& args,
+                                 std::span<const c10::IValue> call) {
+  const std::string raised = raised_at_hand(session, info, args, call);
+  std::string text = raised.empty()
+                         ? fmt::format("no rule says what {} gives for symbolic sizes", info.schema->name)
+                         : fmt::format("{} raises: {}", info.schema->name, raised);
   // A break names the line of the program. In a backward pass behind it there is none.
   if (torch::autograd::get_current_node() && session.symbols->where)
     if (const std::string line = session.symbols->where(); !line.empty()) text += fmt::format(" ({})", line);
@@ -306,7 +329,7 @@ void expect_sizes(torch_api::Symbols& symbols, const ResultMetadata& result) {
 
 // Questions about a formula take as long as it is, and a program may make it longer with each operator. From
 // so many terms on its value is guarded and takes its place.
-constexpr size_t kTermsOfAFormula = 500;
+constexpr size_t kTermsOfAFormula = 250;
 
 void simplify(torch_api::Symbols& symbols, ResultMetadata& result) {
   const auto shorten = [&](const Expr& e) -> Expr {
@@ -336,10 +359,9 @@ ResultMetadata result_metadata(Session& session, const OperatorInfo& info,
   }
   if (info.treatment == Treatment::DynamicShape && !has_known_shape(info, call))
     throw_cannot_trace(fmt::format("the shape of the result of {} depends on data", info.schema->name));
-  if (symbols != nullptr && has_symbols(session, args)) refuse_symbols(session, info);
+  if (symbols != nullptr && has_symbols(session, args)) refuse_symbols(session, info, args, call);
   ResultMetadata result = from_kernels(info, call);
-  ++session.recording.meta_fallbacks;
-  session.recording.meta_fallback_names.push_back(info.schema->name);
+  note_meta_kernel(session, info);
   return result;
 }
 

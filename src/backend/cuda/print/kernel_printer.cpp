@@ -5,6 +5,7 @@
 
 #include "backend/cuda/accesses.h"
 #include "backend/cuda/print/phase_printer.h"
+#include "backend/nests/long_formulas.h"
 #include "base/error.h"
 #include "base/hash.h"
 
@@ -102,14 +103,16 @@ class KernelPrinter {
     text.source += body;
     text.parameters = std::move(parameters_);
     text.symbols = nest_.symbols;
-    text.programs = axes_.programs;
+    text.programs = with_formulas(nest_, axes_.programs);
     return text;
   }
 
  private:
   // Whether the device runs all programs at once. With more of them, early loads would compete with the
   // kernel before, and most programs start after it has ended.
-  bool is_one_wave() const { return estimate(axes_.programs) * shape_.warps * kThreadsAWarp <= kThreads; }
+  bool is_one_wave() const {
+    return estimate(with_formulas(nest_, axes_.programs)) * shape_.warps * kThreadsAWarp <= kThreads;
+  }
 
   std::string comment() const {
     std::string names;
@@ -172,6 +175,7 @@ class KernelPrinter {
 }  // namespace
 
 KernelText print_kernel(LoopNest nest, const LaunchShape& shape, EarlyStart early_start) {
+  name_long_formulas(nest);
   return KernelPrinter(std::move(nest), shape, early_start).print();
 }
 
