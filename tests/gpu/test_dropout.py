@@ -131,3 +131,17 @@ def test_a_mask_that_repeats_along_rows():
 
     q, hidden = tensor(2, 4, 32, 64), torch.ones(2, 32, device=CUDA, dtype=torch.bool)
     torch.testing.assert_close(oxyfuel.compile(function, fullgraph=True)(q, hidden), function(q, hidden), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_numbers_that_nobody_reads(trains):
+    """The generator goes on as in eager."""
+
+    def program(x):
+        F.dropout(x * 2, 0.3)
+        return F.dropout(x + 1, 0.5)
+
+    oxyfuel.reset()
+    check(program, tensor(33, 8).requires_grad_(trains))
+    oxyfuel.reset()
+    check(lambda x: (F.dropout(x * 2, 0.3), x.sin())[1], tensor(33, 8).requires_grad_(trains))

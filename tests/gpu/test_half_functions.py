@@ -65,3 +65,26 @@ def test_thresholds_that_halves_do_not_hold(threshold, dtype):
     function = lambda x: F.threshold(x * 1, threshold, 0.3)  # noqa: E731
     for ours, eagers in zip(result_and_gradient(oxyfuel.compile(function), numbers), result_and_gradient(function, numbers), strict=True):
         assert torch.equal(ours, eagers)
+
+
+BESIDE_NUMBERS = {
+    "sums": lambda x, h: (x + 0.1, 0.7 + x, x.clone().add_(-0.1), torch.add(x, x, alpha=0.3), x + 2049, x + h, h + x),
+    "differences": lambda x, h: (x - 0.1, 0.3 - x, torch.rsub(x, 0.7), x - h, h - x),
+    "products": lambda x, h: (x * 0.1, 0.1 * x, x * h, h * x),
+    "quotients": lambda x, h: (x / 0.7, x / h, h / x, x // 0.7, x // h, torch.div(x, 0.3, rounding_mode="trunc")),
+    "remainders": lambda x, h: (x % 0.7, 0.7 % x, torch.fmod(x, 0.3), x % h),
+    "powers": lambda x, h: (x**0.5, x**-0.5, x**-1, x**2, x**3, x**-2),
+    "logarithms": lambda x, h: (torch.xlogy(x, 0.3), torch.xlogy(0.3, x.abs())),
+    "a tensor of the device": lambda x, h: (x + h.cuda() * 2, x * (h.cuda() * 2)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", BESIDE_NUMBERS)
+def test_numbers_beside_halves(name, dtype):
+    """Eager's kernels read some of them, and tensors of the host without dimensions, as they are."""
+    program = BESIDE_NUMBERS[name]
+    x, number = torch.linspace(-3, 3, 250, device="cuda").to(dtype), torch.tensor(0.1)
+    for ours, eagers in zip(oxyfuel.compile(program)(x, number), program(x, number), strict=True):
+        assert ours.dtype == eagers.dtype
+        assert torch.equal(ours.nan_to_num(7.0), eagers.nan_to_num(7.0))

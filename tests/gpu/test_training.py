@@ -266,3 +266,23 @@ def test_gradients_of_gradients(where):
     for _ in range(CALLS):
         check_near(gradients(model, ours, x), eager, exact)
     assert oxyfuel.metrics()["calls_eager"] == 0
+
+
+def test_gradient_penalties_through_batch_norm():
+    """Gradients of gradients run the forward pass again, beside statistics that nobody reads."""
+    torch.manual_seed(0)
+    layers = nn.Linear(3, 6), nn.BatchNorm1d(6), nn.LeakyReLU(), nn.Linear(6, 1)
+    model = nn.Sequential(*layers).double().to(CUDA)
+    other = copy.deepcopy(model)
+    for call, (critic, parameters) in enumerate([(oxyfuel.compile(model), model), (other, other)] * CALLS):
+        torch.manual_seed(call // 2)
+        x = torch.randn(4, 3, device=CUDA, dtype=torch.float64).requires_grad_()
+        result = critic(x)
+        (gradient,) = torch.autograd.grad(result.sum(), x, create_graph=True)
+        ((gradient.norm(dim=1) - 1).square().mean() + result.mean()).backward()
+        if parameters is other:
+            for ours, eagers in zip(model.parameters(), other.parameters(), strict=True):
+                torch.testing.assert_close(ours.grad, eagers.grad)
+                ours.grad = eagers.grad = None
+            for ours, eagers in zip(model.buffers(), other.buffers(), strict=True):
+                torch.testing.assert_close(ours, eagers)

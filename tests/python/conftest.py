@@ -12,12 +12,22 @@ if str(FOLDER) not in sys.path:
 
 import pytest  # noqa: E402
 
+from not_on_gpus import REASONS  # noqa: E402
 from torch_stacks import leave_out_stacks  # noqa: E402
 
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", choices=("cpu", "cuda"), help="of the tensors in tests that are the same for all")
     parser.addoption("--default-device", default=None, help="torch.set_default_device() around the tests")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Modules that are named alone run all the same."""
+    by_default = config.getoption("--default-device")
+    is_named = str(collection_path) in {str(Path(argument.split("::")[0]).resolve()) for argument in config.args}
+    if by_default and by_default != "cpu" and not is_named and collection_path.is_relative_to(FOLDER):
+        return str(collection_path.relative_to(FOLDER)) in REASONS or None
+    return None
 
 
 def pytest_configure(config):

@@ -39,7 +39,9 @@ bool trains_statistics(const Node& node) {
 }
 
 at::Tensor statistics_like(const TensorMeta& meta, runtime::SymbolValues symbols) {
-  return at::zeros(runtime::numbers_of(meta.sizes, symbols), runtime::dtype_to_torch(meta.dtype));
+  return at::zeros(
+      runtime::numbers_of(meta.sizes, symbols),
+      at::TensorOptions(runtime::dtype_to_torch(meta.dtype)).device(runtime::device_to_torch(meta.device)));
 }
 
 // An argument that is written to is copied at each call, in case a gradient is to be differentiated:

@@ -5,10 +5,10 @@
 
 namespace oxy::backend {
 
-// Replaces long quotients, remainders, minima and maxima of sizes alone by symbols of the nest, whose values
-// a launch calculates. Compilers take time that grows with the power of the divisions within divisions. What
-// a launch is told of the nest, as its extent, has to be over sizes: with_formulas() says it in these.
-// Precondition: the nest has been finished.
+// Replaces long quotients, remainders, minima and maxima of sizes alone by symbols of the nest. A launch
+// calculates their values. With each division within a division, the time that a compiler takes for a kernel
+// is several times as long. What a launch is told beside these values, as an extent, has to be over sizes:
+// see with_formulas(). Precondition: the nest has been finished.
 void name_long_formulas(LoopNest& nest);
 
 // `e` with the formulas that the nest's symbols stand for.

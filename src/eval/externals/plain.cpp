@@ -1,6 +1,7 @@
 #include "eval/externals/plain.h"
 
 #include <fmt/format.h>
+#include <torch/csrc/Size.h>
 
 #include "eval/externals/external_containers.h"
 #include "eval/externals/identity.h"
@@ -81,7 +82,8 @@ Ref plain(Interpreter& interpreter, PyObject* object, const char* what, ShownAs 
       PyList_SetItem(result.get(), i, inner.release());
     }
     if (!result) return shallow;
-    return tuple ? Ref::steal(PyList_AsTuple(result.get())) : result;
+    if (tuple) result = Ref::steal(PyList_AsTuple(result.get()));
+    return THPSize_Check(shallow.get()) ? make_size(result.get()) : result;
   }
   if (PyAnySet_Check(object)) {
     Ref shallow = materialize(interpreter, object);

@@ -123,14 +123,15 @@ std::optional<DropoutThreads> cuda_dropout_threads(const backend::cuda::Driver& 
 }
 
 Invoke prepare_philox_states(const backend::cuda::Driver& driver, const CallSite& site) {
+  // Where nobody reads what is drawn, the generator goes on all the same.
   const ResultSlot where = site.results.at(0);
-  check(where.slot != kNoSlot, "random numbers that nobody wants");
-  const TensorSpec* const spec = &site.spec(where.slot);
+  const bool is_read = where.slot != kNoSlot;
+  const TensorSpec* const spec = is_read ? &site.spec(where.slot) : nullptr;
   const auto threads = static_cast<int64_t>(site.number(1));
   const auto index = static_cast<c10::DeviceIndex>(std::get<Device>(site.call.args.at(2)).index);
   std::vector<int64_t> steps;
   for (const int64_t count : site.integers(0)) steps.push_back(offset_step(count, threads));
-  return [&driver, where, spec, index, steps = std::move(steps)](at::Tensor* tensors) {
+  return [&driver, where, is_read, spec, index, steps = std::move(steps)](at::Tensor* tensors) {
     const c10::DeviceGuard current(device_of(index));  // whose default stream a default stream is
     if (is_capturing(driver, index)) throw LeftToEager();
     std::vector<int64_t> states;
@@ -146,6 +147,7 @@ Invoke prepare_philox_states(const backend::cuda::Driver& driver, const CallSite
       }
       generator.set_offset(static_cast<uint64_t>(offset));
     }
+    if (!is_read) return;
     if (!where.planned) tensors[where.slot] = empty_tensor(*spec, device_of(index));
     backend::cuda::check_call(
         driver,

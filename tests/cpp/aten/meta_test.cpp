@@ -67,6 +67,25 @@ TEST_CASE("symbolic sizes: a tensor is dense also where the order of its strides
   CHECK(!is_non_overlapping_and_dense(strided({rows, columns}, {1, 1})));
 }
 
+TEST_CASE("symbolic sizes: views that lie within a tensor that may be empty") {
+  const Expr s = Expr::variable("s", 0, {0, 1024}), t = Expr::variable("t", 1, {0, 1024});
+  const TensorMeta rows = strided({s, 8}, {8, 1});
+  const auto part = [&](const Expr& first, const Expr& count, const Expr& step = 1) {
+    TensorMeta view = strided({count, 8}, {step * 8, 1});
+    view.storage_offset = first * 8;
+    return view;
+  };
+  CHECK(lies_between(part(0, s), rows));
+  CHECK(lies_between(part(0, sym::min(s, 2)), rows));
+  CHECK(lies_between(part(sym::min(s, 2), sym::min(s, 4) - sym::min(s, 2)), rows));
+  CHECK(lies_between(part(0, sym::ceildiv(s, 2), 2), rows));
+  CHECK(lies_between(part(0, sym::min(s, sym::max(s - 1, 0))), rows));
+  CHECK_FALSE(lies_between(part(0, 2), rows));
+  CHECK_FALSE(lies_between(part(1, s), rows));
+  CHECK_FALSE(lies_between(part(0, t), rows));
+  CHECK_FALSE(lies_between(part(0, sym::ceildiv(s, 2) + 1, 2), rows));
+}
+
 TEST_CASE("text") {
   CHECK(str(strided({2, 3}, {3, 1})) == "float32[2, 3]");
   CHECK(str(strided({2, 3}, {1, 2})) == "float32[2, 3] strides [1, 2]");

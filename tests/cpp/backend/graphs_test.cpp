@@ -243,6 +243,25 @@ graph(%0: float32[b, s, 40], %1: float32[40], %2: float32[b, 1, s]) {
     check_graph(text, {1e-4, 1e-4}, usual_ways(), backend::cpu::default_compiler(), {{1, b}, {2, s}});
 }
 
+TEST_CASE("backendule: long formulas of sizes are arguments of kernels") {
+  std::string size = "s";
+  for (int k = 1; k <= 6; ++k) size = fmt::format("((s + {}) % (n + {}))", size, k);
+  const std::string text = fmt::format(R"(symbol s : id 1 in [2, 1024]
+symbol n : id 2 in [2, 1024]
+graph(%0: float32[{0} + 1, 6], %1: float32[6]) {{
+  %2: float32[{0} + 1, 6] = aten::add.Tensor(%0, %1)
+  %3: float32[6] = aten::sum.dim_IntList(%2, [0], False, dtype=None)
+  return %2, %3
+}})",
+                                       size);
+  const plan::Plan plan = scheduled(lowered(text), backend::cpu::host_target(), {});
+  REQUIRE(plan.kernels.size() >= 1);
+  for (const plan::Kernel& kernel : plan.kernels)
+    CHECK(kernel.source.find("(n0 + n1) %") == std::string::npos);
+  for (auto [s, n] : {std::pair{7, 3}, {100, 9}, {2, 2}, {1000, 1000}})
+    check_graph(text, {1e-4, 1e-4}, usual_ways(), backend::cpu::default_compiler(), {{1, s}, {2, n}});
+}
+
 constexpr std::string_view kSizesFromZero = R"(symbol b : id 1 in [0, 1024]
 symbol c : id 2 in [0, 1024]
 symbol h : id 3 in [0, 1024]

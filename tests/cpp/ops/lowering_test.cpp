@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -75,6 +76,21 @@ size_t steps(const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("lowering: operands on the host and on a device are left to eager's operator, which refuses them") {
+  const auto calls = [](const std::string& text) {
+    const loop::Program program = lowered(text);
+    return std::ranges::count_if(
+        program.steps, [](const loop::Step& step) { return std::holds_alternative<loop::ExternCall>(step); });
+  };
+  for (const char* call :
+       {"aten::add.Tensor(%0, %1, alpha=1)", "aten::maximum(%0, %1)", "aten::atan2(%0, %1)"}) {
+    const std::string body =
+        fmt::format(") {{\n  %2: float32[4]{{device=cuda:0}} = {}\n  return %2\n}}", call);
+    CHECK(calls("graph(%0: float32[4]{device=cuda:0}, %1: float32[4]" + body) == 1);
+    CHECK(calls("graph(%0: float32[4]{device=cuda:0}, %1: float32[4]{device=cuda:0}" + body) == 0);
+  }
+}
 
 TEST_CASE("lowering: element-wise operators promote, broadcast and are inlined") {
   std::string text = R"(graph(%0: float32[2, 3], %1: float32[3]) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sym/facts/always_holds.h"
 #include "sym/random_conditions.h"
 
 using namespace oxy;
@@ -14,6 +15,18 @@ Expr size(const char* name, int64_t id, int64_t low = 0, int64_t high = kMaxInt)
   return Expr::variable(name, id, {low, high});
 }
 }  // namespace
+
+TEST_CASE("facts: what holds without any") {
+  const Expr s = size("s", 0), n = size("n", 1, 1);
+  CHECK(always_holds(less_equal(min(s, 2), s)));
+  CHECK(always_holds(less_equal(min(s, max(s - 1, 0)), s)));
+  CHECK(always_holds(less_equal(ceildiv(s, 2), s)));
+  CHECK(always_holds(less_equal(3 * ceildiv(s, 3), s + 2)));
+  CHECK(always_holds(less(mod(s, n), n)));
+  CHECK_FALSE(always_holds(less_equal(ceildiv(s, 2) + 1, s)));
+  CHECK_FALSE(always_holds(less_equal(3 * ceildiv(s, 3), s + 1)));
+  CHECK_FALSE(always_holds(less_equal(max(s, 2), s)));
+}
 
 TEST_CASE("facts: bounds, equalities and remainders") {
   const Expr s = size("s", 0), t = size("t", 1), u = size("u", 2);

@@ -34,6 +34,14 @@ def test_other_lengths_and_kinds():
         assert compiled(X, size) == program(X, size)
 
 
+def test_how_a_size_is_shown():
+    """Also within containers, and of a tensor whose sizes are symbols."""
+    program = lambda x, s: (x + 1, repr(s), f"{[s]!r} {(s, 1)} {x.shape} {[x.shape]}", str({"s": s}), isinstance(s, torch.Size))  # noqa: E731
+    compiled = oxyfuel.compile(program)
+    for n in NUMBERS:
+        assert compiled(X[:n], torch.Size([n, 2]))[1:] == program(X[:n], torch.Size([n, 2]))[1:]
+
+
 def test_what_a_program_gives_back_is_what_it_got():
     compiled, size = oxyfuel.compile(lambda x, s: (x + 1, s)), torch.Size([3, 2])
     for given in (size, torch.Size([4, 2]), torch.Size([5, 2]), size):
