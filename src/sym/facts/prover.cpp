@@ -14,7 +14,28 @@ constexpr int kMaxSteps = 200;
 constexpr int64_t kMaxCoefficient = int64_t{1} << 24;
 constexpr int64_t kMaxConstant = int64_t{1} << 56;
 
-// What is so of a minimum, a maximum and a quotient whatever their operands are.
+// What is so of a factor is so of the product, times the other factors, if these are not negative.
+void add_lemmas_of_product(const Expr& e, std::vector<Expr>& list) {
+  const std::span<const Expr> given = monomial(e).factors;
+  const std::vector<Expr> factors(given.begin(), given.end());
+  if (factors.size() < 2 || std::ranges::any_of(factors, [](const Expr& f) { return f.range().low < 0; }))
+    return;
+  const Expr whole = product(factors);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const Expr& factor = factors[i];
+    std::vector<Expr> others = factors;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const Expr rest = product(others);
+    const int64_t least = factor.range().low;
+    if (least >= 1 && least <= kMaxCoefficient) list.push_back(whole - least * rest);
+    if (factor.kind() == Kind::Min)
+      for (const Expr& operand : factor.operands()) list.push_back(rest * operand - whole);
+    if (factor.kind() == Kind::Max)
+      for (const Expr& operand : factor.operands()) list.push_back(whole - rest * operand);
+  }
+}
+
+// What is so of a minimum, a maximum, a quotient and a product whatever their operands are.
 void add_lemmas(const Expr& e, std::vector<Expr>& list) {
   const std::span<const Expr> operands = e.operands();
   switch (e.kind()) {
@@ -38,6 +59,9 @@ void add_lemmas(const Expr& e, std::vector<Expr>& list) {
         if (operands[0].range().low >= 0) list.push_back(operands[0] - e);
       }
       break;
+    case Kind::Product:
+      add_lemmas_of_product(e, list);
+      break;
     default:
       break;
   }
@@ -47,6 +71,7 @@ void add_lemmas(const Expr& e, std::vector<Expr>& list) {
 bool has_lemmas(const Expr& e) {
   const Kind kind = e.kind();
   if (kind == Kind::Min || kind == Kind::Max || kind == Kind::FloorDiv || kind == Kind::Mod) return true;
+  if (kind == Kind::Product && monomial(e).factors.size() > 1) return true;
   return std::ranges::any_of(e.operands(), has_lemmas);
 }
 

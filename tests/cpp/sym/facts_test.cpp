@@ -23,6 +23,11 @@ TEST_CASE("facts: what holds without any") {
   CHECK(always_holds(less_equal(ceildiv(s, 2), s)));
   CHECK(always_holds(less_equal(3 * ceildiv(s, 3), s + 2)));
   CHECK(always_holds(less(mod(s, n), n)));
+  CHECK(always_holds(less_equal(s, s * n)));
+  CHECK(always_holds(less_equal(s * min(n, 7), s * n)));
+  CHECK(always_holds(less_equal(n - 1 + (min(n, 5) - 1) * s * 3, n - 1 + 3 * (n - 1) * s)));
+  CHECK_FALSE(always_holds(less_equal(n, s * n)));
+  CHECK_FALSE(always_holds(less_equal(s * max(n, 7), s * n)));
   CHECK_FALSE(always_holds(less_equal(ceildiv(s, 2) + 1, s)));
   CHECK_FALSE(always_holds(less_equal(3 * ceildiv(s, 3), s + 1)));
   CHECK_FALSE(always_holds(less_equal(max(s, 2), s)));

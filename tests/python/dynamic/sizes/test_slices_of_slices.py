@@ -90,7 +90,25 @@ def test_writes_to_slices_of_few_rows(name, rows):
         torch.testing.assert_close(*gradients)
 
 
-def test_frames_that_shift_some_channels():
+ROWS = {"the first row": lambda y: y[0].zero_(), "the last row": lambda y: y[-1].mul_(2), **WRITES}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_writes_where_all_sizes_are_symbols(name):
+    def program(x):
+        y = x * 2
+        ROWS[name](y)
+        return (y * y).sum()
+
+    compiled = oxyfuel.compile(program, dynamic=True)
+    for rows, columns in ((5, 6), (7, 3), (4, 9), (12, 2), (3, 5)):
+        x = torch.randn(rows, columns).requires_grad_()
+        torch.testing.assert_close(*(torch.autograd.grad(f(x), x) for f in (compiled, program)))
+    assert oxyfuel.metrics()["graphs"] <= 2 and not oxyfuel.metrics()["calls_eager"], oxyfuel.metrics()["recompile_reasons"]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_frames_that_shift_some_channels(dynamic):
     """The temporal shift of video models writes to parts of two dimensions."""
 
     def program(x):
@@ -101,7 +119,7 @@ def test_frames_that_shift_some_channels():
         out[:, :, 2 * fold :] = x[:, :, 2 * fold :]
         return out.square().sum()
 
-    compiled = oxyfuel.compile(program)
+    compiled = oxyfuel.compile(program, dynamic=dynamic)
     for frames in (4, 7, 3, 9, 12, 6):
         x = torch.randn(2, frames, 16).requires_grad_()
         torch.testing.assert_close(*(torch.autograd.grad(f(x), x) for f in (compiled, program)))
