@@ -77,7 +77,6 @@ def start_afresh(request):
 
     torch.set_default_device(device)
     yield
-    torch.set_default_device(device)
     end_if_lost(torch)
 
 

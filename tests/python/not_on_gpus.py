@@ -14,7 +14,7 @@ REASONS = {
     "autograd/test_training.py": ROUNDING,
     "autograd/test_writes_between_passes.py": NUMPY,
     "driver/test_answers.py": ASSERTIONS,
-    "driver/test_backends.py": ASSERTIONS,
+    "driver/test_backends.py": "programs that name the CPU, and " + ASSERTIONS,
     "driver/test_breaks.py": NUMPY,
     "driver/test_eager_until_ready.py": "compilations that end soon",
     "dynamic/data/test_data_dependent.py": GENERATORS,

@@ -16,16 +16,6 @@ using Values = std::span<const Value>;
 
 namespace {
 
-// Which operands of another type eager reads in the precision of its calculation, where a result of half
-// precision is made of them. It converts the others to the type of the result first.
-enum class Exact : uint8_t {
-  None,
-  SecondScalar,  // the second operand, if it is a number or a tensor without dimensions
-  Numbers,
-  HostScalars,       // numbers, and tensors without dimensions that the host gives to a kernel
-  SecondHostScalar,  // the second operand, if it is one of these
-};
-
 // How a kernel's own values are given to what it computes of them.
 enum class Held : uint8_t {
   Wide,    // in the type that kernels compute in
@@ -180,32 +170,19 @@ std::optional<Value> constant_power(Value x, double exponent, DType type, bool o
   return std::nullopt;
 }
 
-Exact exact(Numbers numbers) {
-  switch (numbers) {
-    case Numbers::AsTheyAre:
-      return Exact::Numbers;
-    case Numbers::SecondRounded:
-      return Exact::SecondScalar;
-    case Numbers::Rounded:
-      return Exact::None;
-  }
-  return Exact::Numbers;
-}
-
 }  // namespace
 
-Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, Numbers numbers,
-                 std::optional<Numbers> on_gpus) {
-  const Exact on_host = exact(numbers), on_gpu = exact(on_gpus.value_or(numbers));
-  return [positions = std::vector<size_t>(operands), fn, work, on_host, on_gpu](LoweringContext& context,
-                                                                                const Node& node) {
-    const TensorMeta& meta = context.output_meta(node);
-    elementwise(context, node, positions, meta.dtype, is_on_host(meta.device) ? on_host : on_gpu, fn, work);
+Lowering formula(std::initializer_list<size_t> operands, Formula fn, int work, Exact exact,
+                 std::optional<Exact> on_gpus) {
+  return [positions = std::vector<size_t>(operands), fn, work, exact, on_gpus = on_gpus.value_or(exact)](
+             LoweringContext& context, const Node& node) {
+    elementwise(context, node, positions, context.output_meta(node).dtype,
+                on_device(context, node, exact, on_gpus), fn, work);
   };
 }
 
 Lowering limited(std::initializer_list<size_t> operands, Formula fn, int work) {
-  return [positions = std::vector<size_t>(operands), lower = formula(operands, fn, work, Numbers::Rounded)](
+  return [positions = std::vector<size_t>(operands), lower = formula(operands, fn, work, Exact::None)](
              LoweringContext& context, const Node& node) {
     for (const size_t i : positions) require_held(node, i, context.output_meta(node).dtype);
     lower(context, node);

@@ -15,14 +15,21 @@ namespace oxy::ops::lowerings {
 
 using Formula = loop::Value (*)(std::span<const loop::Value>);
 
-// In half precision, which numbers are rounded.
-enum class Numbers : uint8_t { AsTheyAre, SecondRounded, Rounded };
+// Which operands of another type eager reads in the precision of its calculation, where a result of half
+// precision is made of them. It converts the others to the type of the result first.
+enum class Exact : uint8_t {
+  None,
+  SecondScalar,  // the second operand, if it is a number or a tensor without dimensions
+  Numbers,
+  HostScalars,       // numbers, and tensors without dimensions that the host gives to a kernel
+  SecondHostScalar,  // the second operand, if it is one of these
+};
 
 // The operands at these argument positions in the result's type through `formula`; None becomes a missing
-// Value (builder == nullptr). `work`: the formula's instructions, about. Eager's kernels for GPUs may round
-// other numbers: those of `on_gpus`.
+// Value (builder == nullptr). `work`: the formula's instructions, about. `on_gpus`: where eager's kernels for
+// GPUs round others than those for the CPU.
 Lowering formula(std::initializer_list<size_t> operands, Formula formula, int work = 1,
-                 Numbers numbers = Numbers::AsTheyAre, std::optional<Numbers> on_gpus = std::nullopt);
+                 Exact exact = Exact::Numbers, std::optional<Exact> on_gpus = std::nullopt);
 // The same for operands that bound the values (clamp); not lowered where an integer type cannot hold a bound.
 Lowering limited(std::initializer_list<size_t> operands, Formula formula, int work);
 Lowering unary(loop::Op op, int work = 1);

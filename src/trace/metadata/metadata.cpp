@@ -331,14 +331,16 @@ void expect_sizes(torch_api::Symbols& symbols, const ResultMetadata& result) {
 // so many terms on its value is guarded and takes its place.
 constexpr size_t kTermsOfAFormula = 250;
 
-void simplify(torch_api::Symbols& symbols, ResultMetadata& result) {
-  const auto shorten = [&](const Expr& e) -> Expr {
+TensorMeta with_short_formulas(torch_api::Symbols& symbols, TensorMeta meta) {
+  return graph::map_expressions(std::move(meta), [&](const Expr& e) -> Expr {
     if (sym::node_count(e) <= kTermsOfAFormula || !symbols.environment.hint(e)) return e;
     return symbols.environment.specialise(e, symbols.where);
-  };
-  for (std::optional<TensorMeta>& meta : result.tensors) {
-    if (meta) meta = graph::map_expressions(simplify(symbols, *meta), shorten);
-  }
+  });
+}
+
+void simplify(torch_api::Symbols& symbols, ResultMetadata& result) {
+  for (std::optional<TensorMeta>& meta : result.tensors)
+    if (meta) meta = with_short_formulas(symbols, simplify(symbols, *meta));
 }
 
 }  // namespace
