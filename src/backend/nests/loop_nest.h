@@ -102,8 +102,8 @@ struct LoopNest {
   bool serial = false;                             // one thread runs it all
   std::map<graph::LocationId, std::string> lines;  // of the user's, that asked for indices that are checked
 
-  // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`. What
-  // size_arguments.h and long_formulas.h make symbols of stands behind them.
+  // Filled in by finish(): the size variables that expressions use, in the order of the kernel's `sizes`.
+  // What size_arguments.h and long_formulas.h make symbols of stands behind them.
   std::vector<Symbol> symbols;
 };
 
