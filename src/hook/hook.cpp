@@ -141,17 +141,7 @@ PyObject* resume_adopted(PyThreadState* thread, _PyInterpreterFrame* raw, int th
   return result;
 }
 
-PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
-  ++state.entered;
-  give_up_arguments(cpy::Frame(raw));
-  if (gate_on_thread != nullptr && throw_flag == 0 && cpy::Frame(raw).is_at_start() &&
-      !gate_on_thread->admits(cpy::Frame(raw)))
-    return pass_on(thread, raw, 1);
-  if (gate_on_thread != nullptr && gate_on_thread->is_apart(cpy::Frame(raw))) {
-    FrameGate* const gate = gate_on_thread;
-    const Gated none(nullptr);
-    return gate->run_apart([&] { return pass_on(thread, raw, throw_flag); });
-  }
+PyObject* run_frame(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
   if (state.suspensions == 0 && cpy::is_c_stack_deep(thread)) [[unlikely]] {
     Suspension suspension;
     return pass_on(thread, raw, throw_flag);
@@ -163,6 +153,24 @@ PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) 
   }
   if (active_on_thread == 0) return pass_on(thread, raw, throw_flag);
   return run_or_pass_on(thread, raw, throw_flag);
+}
+
+PyObject* run_gated(FrameGate& gate, PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  const cpy::Frame frame(raw);
+  if (throw_flag == 0 && frame.is_at_start() && !gate.admits(frame)) return pass_on(thread, raw, 1);
+  if (!gate.is_apart(frame)) return run_frame(thread, raw, throw_flag);
+  const Gated none(nullptr);
+  return gate.run_apart([&] { return pass_on(thread, raw, throw_flag); });
+}
+
+PyObject* hook(PyThreadState* thread, _PyInterpreterFrame* raw, int throw_flag) {
+  ++state.entered;
+  give_up_arguments(cpy::Frame(raw));
+  FrameGate* const gate = gate_on_thread;
+  if (gate == nullptr) return run_frame(thread, raw, throw_flag);
+  PyObject* const result = run_gated(*gate, thread, raw, throw_flag);
+  if (result == nullptr) gate->notice_error();
+  return result;
 }
 
 }  // namespace

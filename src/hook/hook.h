@@ -58,6 +58,8 @@ class FrameGate {
   virtual bool is_apart(cpy::Frame frame) = 0;
   // Calls `run`, which runs the frame, and returns its result.
   virtual PyObject* run_apart(const std::function<PyObject*()>& run) = 0;
+  // A frame has ended with the Python error that is set.
+  virtual void notice_error() = 0;
 };
 
 // While one lives, the gate (null: none) is asked about each frame that starts on this thread, also within a

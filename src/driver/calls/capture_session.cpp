@@ -308,6 +308,19 @@ class Session {
     const VaryingPlaces& numbers = way.has_numbers_that_vary ? site_.varying : no_numbers;
     Span span("capture");
     CaptureGate gate;
+    try {
+      auto capture = attempt_within(gate, warnings, numbers, way, stop_at, stopped);
+      gate.raise_interruption();
+      return capture;
+    } catch (...) {
+      gate.raise_interruption();
+      throw;
+    }
+  }
+
+  std::unique_ptr<eval::Capture> attempt_within(CaptureGate& gate, eval::PendingWarnings& warnings,
+                                                const VaryingPlaces& numbers, CaptureWay way, int64_t stop_at,
+                                                Stopped& stopped) {
     eval::CaptureOptions options = capture_options(options_, numbers, way, warnings, gate);
     // Behind a break stand tensors whose sizes follow from those that the user has named.
     if (options.specified_sizes && !request_.is_whole && options_.dynamic != Dynamic::Never)

@@ -1,5 +1,7 @@
 #include "driver/state/capture_gate.h"
 
+#include "cpy/interruption.h"
+#include "eval/state/break.h"
 #include "eval/treatment/library_code.h"
 #include "trace/session/set_aside.h"
 
@@ -26,6 +28,20 @@ bool CaptureGate::is_apart(cpy::Frame frame) {
 PyObject* CaptureGate::run_apart(const std::function<PyObject*()>& run) {
   const trace::SetAside set_aside;
   return run();
+}
+
+void CaptureGate::notice_error() {
+  Raised raised;
+  PyErr_Fetch(raised.type.out(), raised.value.out(), raised.traceback.out());
+  if (cpy::is_interruption(raised.type.get(), raised.traceback.get())) interruption_ = raised;
+  PyErr_Restore(raised.type.release(), raised.value.release(), raised.traceback.release());
+}
+
+void CaptureGate::raise_interruption() {
+  if (!interruption_.type) return;
+  PyErr_Restore(interruption_.type.release(), interruption_.value.release(),
+                interruption_.traceback.release());
+  throw eval::Interrupted{};
 }
 
 }  // namespace oxy::driver

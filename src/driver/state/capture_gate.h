@@ -15,10 +15,18 @@ class CaptureGate final : public hook::FrameGate {
   // signal handlers. They run with the recording set aside (trace/session/set_aside.h).
   bool is_apart(cpy::Frame frame) override;
   PyObject* run_apart(const std::function<PyObject*()>& run) override;
+  void notice_error() override;
+  // Raises again what a signal handler has raised meanwhile (eval::Interrupted), whoever dropped it: Python
+  // code runs in many places of a capture, and the handler in whatever runs first. Nothing otherwise.
+  void raise_interruption();
   eval::CodeGate* for_interpreter() { return &gate_; }
 
  private:
+  struct Raised {
+    cpy::Ref type, value, traceback;
+  };
   eval::CodeGate gate_;
+  Raised interruption_;
   hook::Gated in_place_{this};
 };
 

@@ -67,8 +67,11 @@ void notice_devices_in_use() {
     // "torch.cuda": PyTorch initialises a kind of device when a program first uses it.
     const std::string name = "torch." + c10::DeviceTypeName(row.type, /*lower_case=*/true);
     PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), name.c_str());
-    PyObject* const is_initialized =
-        module ? PyObject_CallMethod(module, "is_initialized", nullptr) : nullptr;
+    PyObject* const variables = module ? PyModule_GetDict(module) : nullptr;
+    // What is_initialized() looks at first. No Python code runs for it at each call: a signal's handler could
+    // run with it, and what it raises would be lost.
+    if (!variables || PyDict_GetItemString(variables, "_initialized") != Py_True) continue;
+    PyObject* const is_initialized = PyObject_CallMethod(module, "is_initialized", nullptr);
     PyErr_Clear();
     if (is_initialized == Py_True) find_device(row.type);
     Py_XDECREF(is_initialized);
