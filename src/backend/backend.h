@@ -101,6 +101,19 @@ class KernelDraft {
   virtual std::string print() const = 0;  // for the schedule's log
 };
 
+// By group; null where it is no kernel.
+using Drafts = std::span<const std::unique_ptr<KernelDraft>>;
+
+// Kernels that do the same in several ways.
+struct WaysToTry {
+  struct Way {
+    std::string name;  // for the log: "in 16 parts"
+    Drafts drafts;     // of a whole program: those that all ways have are not timed
+  };
+  std::string subject;    // likewise: "768 sums of 2048 elements"
+  std::vector<Way> ways;  // the chosen one first
+};
+
 // How a draft's kernel is launched, but for the buffers of the plan: these are where the program's are
 // placed.
 struct PrintedLaunch {
@@ -163,9 +176,14 @@ class Backend {
                                              const IdVector<StepId, Item>& items, const Group& group,
                                              const std::function<bool(BufferId)>& is_needed,
                                              const ScheduleOptions& options) const = 0;
-  // Drafts are this backend's own; null where a group is no kernel.
-  virtual PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
-                               const ScheduleOptions& options) const = 0;
+  // Drafts are this backend's own.
+  virtual PrintedKernels print(Drafts drafts, const ScheduleOptions& options) const = 0;
+  // Whether fastest() times anything.
+  virtual bool can_time() const { return false; }
+  // The position of the fastest way of each trial: the first one's where nothing could be timed.
+  virtual std::vector<size_t> fastest(std::span<const WaysToTry> trials) const {
+    return std::vector<size_t>(trials.size());
+  }
   // Compiles and loads every kernel, identical texts once. Unsupported if no compiler can be had or the disk
   // is full; InternalError with the diagnostics if a text does not compile.
   virtual std::shared_ptr<KernelLibrary> load(std::span<const plan::Kernel> kernels) const = 0;

@@ -38,6 +38,22 @@ def test_answers(function, sizes, mode):
         check_close(compiled(*arguments), function(*arguments), function(*tree_map(in_float64, arguments)))
 
 
+def sums_of_columns(x):
+    return x.sum(0), x.amax(0), x.var(0)
+
+
+def sums_beside_rows(x):
+    y = x.sigmoid() * x
+    return y - y.mean(-1, keepdim=True), y.sum(0)
+
+
+@pytest.mark.parametrize("sizes", [(65536, 64), (8192, 512), (3, 1 << 20), (70001, 13)])
+@pytest.mark.parametrize("function", [sums_of_columns, sums_beside_rows])
+def test_parts_of_reductions(function, sizes):
+    x = torch.randn(sizes, device=CUDA)
+    check_close(oxyfuel.compile(function, mode="max-autotune", fullgraph=True)(x), function(x), function(x.double()))
+
+
 def test_training():
     model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.LayerNorm(512), torch.nn.GELU(), torch.nn.Linear(512, 64)).to(CUDA)
     compiled = oxyfuel.compile(model, mode="max-autotune")
@@ -58,9 +74,16 @@ def test_sizes_that_change():
         check_close(compiled(*arguments), normed(*arguments), normed(*tree_map(in_float64, arguments)))
 
 
-def test_choices_are_kept_on_disk(tmp_path):
-    program = "import torch, oxyfuel; x = torch.randn(300, 3000, device='cuda'); f = oxyfuel.compile(lambda x: x.softmax(-1), mode='max-autotune'); f(x)"
+@pytest.mark.parametrize(
+    "sizes, expression, expected",
+    [
+        ((300, 3000), "x.softmax(-1)", r"tuning 1 of 1: softmax_\w+ takes [\d.]+ us as"),
+        ((65536, 64), "x.sum(0)", r"tuning: 64 sums of 65536 elements take [\d.]+ us in \d+ parts"),
+    ],
+)
+def test_choices_are_kept_on_disk(tmp_path, sizes, expression, expected):
+    program = f"import torch, oxyfuel; x = torch.randn({sizes}, device='cuda'); f = oxyfuel.compile(lambda x: {expression}, mode='max-autotune'); f(x)"
     environment = {**os.environ, "OXYFUEL_CACHE": str(tmp_path), "OXYFUEL_LOGS": "timing"}
     logs = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stderr for _ in range(2)]
-    assert re.search(r"tuning 1 of 1: softmax_\w+ takes [\d.]+ us as", logs[0]), logs[0]
+    assert re.search(expected, logs[0]), logs[0]
     assert "tuning" not in logs[1]

@@ -1,7 +1,11 @@
 #include "backend/cuda/cuda_backend.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <unordered_map>
 
 #include "backend/cuda/accesses.h"
@@ -75,10 +79,13 @@ bool depends_on_elements(const LoopNest& nest) {
   });
 }
 
+enum class Shapes : uint8_t { Chosen, All };
+
 // The shapes that may be tried for a draft. There is one, the chosen one, where a trial tells nothing.
-Trial trial_of(const Draft& draft, EarlyStart early_start) {
+Trial trial_of(const Draft& draft, EarlyStart early_start, Shapes which) {
   std::vector<LaunchShape> shapes = {draft.shape};
-  if (!depends_on_elements(draft.nest)) shapes = candidate_shapes(draft.nest, draft.shape);
+  if (which == Shapes::All && !depends_on_elements(draft.nest))
+    shapes = candidate_shapes(draft.nest, draft.shape);
   if (draft.in_registers)
     std::erase_if(shapes, [&](const LaunchShape& shape) { return !stays_in_registers(draft.nest, shape); });
   Trial trial;
@@ -94,6 +101,42 @@ Trial trial_of(const Draft& draft, EarlyStart early_start) {
   }
   for (const Symbol& symbol : text.symbols) trial.operands.sizes.push_back(estimate(symbol.value));
   return trial;
+}
+
+// The launches of a program's kernels, by what tells them apart.
+using LaunchesByKernel = std::map<std::string, Launches>;
+
+LaunchesByKernel launches_of(Drafts drafts, EarlyStart early_start) {
+  LaunchesByKernel found;
+  for (const auto& draft : drafts) {
+    if (!draft || !draft->has_work()) continue;
+    Trial kernel = trial_of(static_cast<const Draft&>(*draft), early_start, Shapes::Chosen);
+    const Candidate& candidate = kernel.candidates.front();
+    const std::string name =
+        fmt::format("{} {} {} {}", candidate.text.name, candidate.programs,
+                    fmt::join(kernel.operands.bytes, ","), fmt::join(kernel.operands.sizes, ","));
+    const auto [launches, is_new] = found.try_emplace(name, Launches{std::move(kernel), 0});
+    ++launches->second.count;
+  }
+  return found;
+}
+
+// Takes out what all ways launch.
+void keep_differences(std::vector<LaunchesByKernel>& ways) {
+  const LaunchesByKernel first = ways.front();
+  for (const auto& [name, launches] : first) {
+    int64_t common = launches.count;
+    for (const LaunchesByKernel& way : ways) {
+      const auto found = way.find(name);
+      common = std::min(common, found == way.end() ? 0 : found->second.count);
+    }
+    if (common == 0) continue;
+    for (LaunchesByKernel& way : ways) {
+      const auto found = way.find(name);
+      found->second.count -= common;
+      if (found->second.count == 0) way.erase(found);
+    }
+  }
 }
 
 // The user's lines that asked for indices which the kernel checks.
@@ -112,11 +155,11 @@ void note_fixed_arrays(LoopNest& nest, const loop::Program& program) {
 
 class CudaBackend final : public Backend {
  public:
-  // Null: kernels are printed only, since `no_compiler`. `choose`: asked where kernels are tuned.
-  CudaBackend(std::unique_ptr<TritonCompiler> compiler, ChooseShapes choose, EarlyStart early_start,
-              std::string no_compiler = "Triton is not installed")
+  // Null: kernels are printed only, since `no_compiler`.
+  CudaBackend(std::unique_ptr<TritonCompiler> compiler, std::optional<Choosers> choosers,
+              EarlyStart early_start, std::string no_compiler = "Triton is not installed")
       : compiler_(std::move(compiler)),
-        choose_(std::move(choose)),
+        choosers_(std::move(choosers)),
         early_start_(early_start),
         no_compiler_(std::move(no_compiler)) {}
 
@@ -191,13 +234,29 @@ class CudaBackend final : public Backend {
     return std::make_unique<Draft>(program, std::move(nest), shape, in_registers);
   }
 
-  PrintedKernels print(std::span<const std::unique_ptr<KernelDraft>> drafts,
-                       const ScheduleOptions& options) const override {
+  bool can_time() const override { return choosers_.has_value(); }
+
+  std::vector<size_t> fastest(std::span<const WaysToTry> trials) const override {
+    std::vector<WaysTrial> asked;
+    for (const auto& [subject, ways] : trials) {
+      std::vector<LaunchesByKernel> launches;
+      for (const auto& [name, drafts] : ways) launches.push_back(launches_of(drafts, early_start_of(drafts)));
+      keep_differences(launches);
+      WaysTrial& trial = asked.emplace_back(subject);
+      for (size_t w = 0; w < ways.size(); ++w) {
+        WaysTrial::Way& way = trial.ways.emplace_back(ways[w].name);
+        for (auto& [name, of_kernel] : launches[w]) way.launches.push_back(std::move(of_kernel));
+      }
+    }
+    return choosers_->ways(asked);
+  }
+
+  PrintedKernels print(Drafts drafts, const ScheduleOptions& options) const override {
     PrintedKernels result;
     result.launches.resize(drafts.size());
     std::unordered_map<std::string, plan::KernelId> kernels;  // by name
     std::vector<std::optional<KernelText>> texts =
-        options.tune && choose_ ? tuned_texts(drafts) : texts_of(drafts);
+        options.tune && choosers_ ? tuned_texts(drafts) : texts_of(drafts);
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!texts[d]) continue;
       const auto& draft = static_cast<const Draft&>(*drafts[d]);
@@ -240,8 +299,6 @@ class CudaBackend final : public Backend {
   std::string_view suffix() const override { return ".py"; }
 
  private:
-  using Drafts = std::span<const std::unique_ptr<KernelDraft>>;
-
   // Of the kernels of a plan. The first launch of a call starts normally: where there is no other, nothing
   // starts early.
   EarlyStart early_start_of(Drafts drafts) const {
@@ -268,10 +325,10 @@ class CudaBackend final : public Backend {
     std::vector<size_t> drafts_of_trials;
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
-      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d]), early_start));
+      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d]), early_start, Shapes::All));
       drafts_of_trials.push_back(d);
     }
-    const std::vector<size_t> chosen = choose_(trials);
+    const std::vector<size_t> chosen = choosers_->shapes(trials);
     std::vector<std::optional<KernelText>> texts(drafts.size());
     for (size_t t = 0; t < trials.size(); ++t)
       texts[drafts_of_trials[t]] = std::move(trials[t].candidates[chosen[t]].text);
@@ -279,7 +336,7 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<TritonCompiler> compiler_;
-  ChooseShapes choose_;  // empty where nothing can be timed
+  std::optional<Choosers> choosers_;  // nothing where nothing can be timed
   EarlyStart early_start_;
   std::string no_compiler_;
 };
@@ -287,24 +344,27 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton, Stores stores) {
-  if (!triton) return make_printer(nullptr);
+  if (!triton) return make_printer(std::nullopt);
   if (std::string unfit = why_unfit(triton->version); !unfit.empty())
-    return std::make_unique<CudaBackend>(nullptr, nullptr, EarlyStart::No, std::move(unfit));
+    return std::make_unique<CudaBackend>(nullptr, std::nullopt, EarlyStart::No, std::move(unfit));
   auto compiler = std::make_unique<TritonCompiler>(std::move(*triton), std::move(stores.kernels));
   std::string missing;
   const Driver* const driver = find_driver(missing);
-  if (driver == nullptr) return std::make_unique<CudaBackend>(std::move(compiler), nullptr, EarlyStart::No);
+  if (driver == nullptr)
+    return std::make_unique<CudaBackend>(std::move(compiler), std::nullopt, EarlyStart::No);
   const auto early_start =
       compute_capability(*driver, 0) >= kFirstWithEarlyStart ? EarlyStart::Yes : EarlyStart::No;
   const auto tuner = std::make_shared<Tuner>(*driver, *compiler, std::move(stores.choices));
-  const auto choose = [tuner, driver](std::span<const Trial> trials) {
-    return tuner->fastest(trials, compute_capability(*driver, 0));
-  };
-  return std::make_unique<CudaBackend>(std::move(compiler), choose, early_start);
+  Choosers choosers{
+      .shapes = [tuner,
+                 driver](auto trials) { return tuner->fastest(trials, compute_capability(*driver, 0)); },
+      .ways = [tuner,
+               driver](auto trials) { return tuner->fastest_ways(trials, compute_capability(*driver, 0)); }};
+  return std::make_unique<CudaBackend>(std::move(compiler), std::move(choosers), early_start);
 }
 
-std::unique_ptr<Backend> make_printer(ChooseShapes choose, EarlyStart early_start) {
-  return std::make_unique<CudaBackend>(nullptr, std::move(choose), early_start);
+std::unique_ptr<Backend> make_printer(std::optional<Choosers> choosers, EarlyStart early_start) {
+  return std::make_unique<CudaBackend>(nullptr, std::move(choosers), early_start);
 }
 
 }  // namespace oxy::backend::cuda

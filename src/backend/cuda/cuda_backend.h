@@ -20,11 +20,15 @@ struct Stores {
   std::shared_ptr<const FileStore> choices;  // the tuner's
 };
 
-// The position of the candidate to take, for each trial.
-using ChooseShapes = std::function<std::vector<size_t>(std::span<const Trial>)>;
-// Prints kernels of shapes that the caller chooses, and compiles nothing: for tests. An empty `choose`: of
-// those of the cost model.
-std::unique_ptr<Backend> make_printer(ChooseShapes choose, EarlyStart early_start = EarlyStart::No);
+// What is asked where kernels are tuned: the position of the candidate or of the way to take, for each trial.
+struct Choosers {
+  std::function<std::vector<size_t>(std::span<const Trial>)> shapes;
+  std::function<std::vector<size_t>(std::span<const WaysTrial>)> ways;
+};
+// Prints kernels as the caller chooses, and compiles nothing: for tests. Without choosers, as the cost model
+// does.
+std::unique_ptr<Backend> make_printer(std::optional<Choosers> choosers,
+                                      EarlyStart early_start = EarlyStart::No);
 
 // How kernels are compiled: nothing where no Triton is installed, and they can only be printed then.
 std::unique_ptr<Backend> make_backend(std::optional<TritonOptions> triton = {}, Stores stores = {});

@@ -302,7 +302,7 @@ Item normalise(loop::Program& program, const Computation& c, StepId step) {
 
 }  // namespace
 
-IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs, Splits& splits,
                                  const std::set<StepId>& apart) {
   for (loop::Buffer& buffer : program.buffers)
     if (!buffer.strides && buffer.kind != loop::BufferKind::Intermediate)
@@ -319,13 +319,13 @@ IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs
   for (const StepId number : program.steps.ids()) {
     loop::Step& step = program.steps[number];
     if (auto* c = std::get_if<Computation>(&step)) {
-      if (auto combine = row_sums.add_up(program, *c, number)) {
+      if (auto combine = row_sums.add_up(program, *c, number, splits)) {
         add(std::move(*c));
         items.back().added_up = number;
         add(std::move(*combine));
         continue;
       }
-      std::vector<Computation> combine = split_long_reduction(program, *c, costs);
+      std::vector<Computation> combine = split_long_reduction(program, *c, costs, splits);
       add(std::move(*c));
       for (Computation& next : combine) add(std::move(next));
       continue;

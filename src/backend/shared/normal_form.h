@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/shared/nest_expressions.h"
+#include "backend/shared/reductions/splits.h"
 #include "loop/program.h"
 
 namespace oxy::backend {
@@ -52,8 +53,9 @@ struct Item {
 
 // Normalises the program's computations in order, gives every buffer whose layout is free the one that suits
 // the loops that write it, and splits long reductions on the way (reductions/split_reductions.h), which adds
-// steps. One item a step of what the program is then; extern calls have an empty one. `apart`: RowSums'.
-IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs,
+// steps. One item a step of what the program is then; extern calls have an empty one. `splits` receives what
+// was decided. `apart`: RowSums'.
+IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs, Splits& splits,
                                  const std::set<StepId>& apart = {});
 
 // How many loads of a reduction are contiguous from result to result, less those that are contiguous from one

@@ -19,6 +19,7 @@
 #include "backend/shared/memory.h"
 #include "backend/shared/reductions/repeated_rows.h"
 #include "backend/shared/reductions/row_sums.h"
+#include "backend/shared/reductions/tuned_splits.h"
 #include "backend/shared/scattered_inputs.h"
 #include "base/error.h"
 #include "loop/devices.h"
@@ -83,27 +84,34 @@ bool returns_aliases(const OperatorSchema& op) {
          std::ranges::any_of(op.returns, [](const ReturnInfo& r) { return r.alias_set >= 0; });
 }
 
-class Scheduler {
+class Scheduler final : public DividedProgram {
  public:
-  Scheduler(loop::Program program, const Backend& backend, const ScheduleOptions& options)
+  Scheduler(loop::Program program, const Backend& backend, const ScheduleOptions& options, Splits splits)
       : program_(std::move(program)),
         backend_(backend),
         options_(options),
-        arena_device_(loop::main_device(program_)) {}
+        arena_device_(loop::main_device(program_)),
+        splits_(std::move(splits)) {}
 
-  plan::Plan run() {
+  // Everything up to the drafts of kernels.
+  void draft() {
     remove_dead_steps(program_);
     if (!backend_.reports_indices()) scatter_into_inputs(program_);
     IdVector<StepId, Item> items;
-    Dependencies dependencies;
-    make_groups(items, dependencies);
-    if (options_.fuse) direct_ = find_direct_writes(program_, dependencies, groups_);
+    make_groups(items);
+    if (options_.fuse) direct_ = find_direct_writes(program_, dependencies_, groups_);
     group_of_.resize(program_.steps.size());
     for (const GroupId g : groups_.ids())
       for (StepId step : groups_[g].steps) group_of_[step] = g;
-    mark_fixed(dependencies);
-    make_drafts(items, dependencies);
-    find_lifetimes(dependencies);
+    mark_fixed();
+    make_drafts(items);
+  }
+  Drafts drafts() const override { return {drafts_.begin(), drafts_.end()}; }
+  const Splits& splits() const override { return splits_; }
+
+  // After draft().
+  plan::Plan finish() {
+    find_lifetimes();
     if (options_.fuse) reuse_in_place();
     make_buffers();
     PrintedKernels printed = backend_.print(drafts_, options_);
@@ -135,7 +143,7 @@ class Scheduler {
 
   // Sums of columns are fused with what reduces the rows, or made on their own. Rows are made anew by kernels
   // that need nothing else for that, or once.
-  void make_groups(IdVector<StepId, Item>& items, Dependencies& dependencies) {
+  void make_groups(IdVector<StepId, Item>& items) {
     const FusionOptions fusion{options_.parallelism, options_.fuse, backend_.fusion_costs()};
     const SplitCosts costs = backend_.split_costs();
     std::optional<loop::Program> lowered;
@@ -145,10 +153,11 @@ class Scheduler {
     for (;;) {
       const RepeatedRows rows = options_.fuse ? repeat_rows(program_, costs, made_once) : RepeatedRows();
       if (!rows.empty()) remove_dead_steps(program_);
-      items = normalise(program_, costs, apart);
-      dependencies = find_dependencies(program_, items);
-      groups_ = fuse(program_, items, dependencies, fusion);
-      const std::set<StepId> between = rows_between_kernels(rows, dependencies, groups_);
+      splits_.made.clear();
+      items = normalise(program_, costs, splits_, apart);
+      dependencies_ = find_dependencies(program_, items);
+      groups_ = fuse(program_, items, dependencies_, fusion);
+      const std::set<StepId> between = rows_between_kernels(rows, dependencies_, groups_);
       const std::set<StepId> alone = sums_without_rows(items, groups_, costs);
       if (between.empty() && alone.empty()) return;
       made_once.insert(between.begin(), between.end());
@@ -160,10 +169,10 @@ class Scheduler {
     }
   }
 
-  void mark_fixed(const Dependencies& dependencies) {
+  void mark_fixed() {
     for (const BufferId id : program_.buffers.ids())
       program_.buffers[id].is_fixed = program_.buffers[id].kind != loop::BufferKind::Intermediate &&
-                                      dependencies.buffers[id].writers.empty();
+                                      dependencies_.buffers[id].writers.empty();
     std::set<int32_t> mutated;
     for (const loop::ProgramMutation& mutation : program_.mutations) mutated.insert(mutation.input);
     for (loop::Buffer& buffer : program_.buffers)
@@ -180,12 +189,12 @@ class Scheduler {
     return std::get<loop::ExternCall>(program_.steps[group.steps[0]]);
   }
 
-  void make_drafts(const IdVector<StepId, Item>& items, const Dependencies& dependencies) {
+  void make_drafts(const IdVector<StepId, Item>& items) {
     drafts_.resize(groups_.size());
     for (const GroupId g : groups_.ids()) {
       if (groups_[g].is_extern) continue;
       const auto is_needed = [&](BufferId id) {
-        const BufferUse& use = dependencies.buffers[id];
+        const BufferUse& use = dependencies_.buffers[id];
         if (use.is_kept || use.writers.size() > 1) return true;
         return std::ranges::any_of(use.readers, [&](StepId step) { return group_of_[step] != g; });
       };
@@ -206,7 +215,7 @@ class Scheduler {
     drafts_[g]->for_each_buffer(fn);
   }
 
-  void find_lifetimes(const Dependencies& dependencies) {
+  void find_lifetimes() {
     placements_.resize(program_.buffers.size());
     for (const GroupId g : groups_.ids())
       for_each_buffer(g, [&](BufferId id, bool) {
@@ -216,7 +225,7 @@ class Scheduler {
       });
     for (const BufferId id : placements_.ids()) {
       Placement& placement = placements_[id];
-      if (dependencies.buffers[id].is_kept) placement.last = kEnd;
+      if (dependencies_.buffers[id].is_kept) placement.last = kEnd;
       placement.shares = placement.became = id;
       if (program_.buffers[id].kind == loop::BufferKind::Input) placement.storage = plan::Storage::Input;
       if (program_.buffers[id].kind == loop::BufferKind::Constant)
@@ -544,6 +553,8 @@ class Scheduler {
   const Backend& backend_;
   const ScheduleOptions& options_;
   Device arena_device_;
+  Splits splits_;
+  Dependencies dependencies_;
   IdVector<GroupId, Group> groups_;
   IdVector<StepId, GroupId> group_of_;
   IdVector<GroupId, std::unique_ptr<KernelDraft>> drafts_;  // null: an extern call
@@ -554,10 +565,24 @@ class Scheduler {
   plan::Plan plan_;
 };
 
+std::map<Divided, PartCount> tuned_splits_of(const loop::Program& program, const Backend& backend,
+                                             ScheduleOptions options) {
+  options.log = nullptr;
+  return tuned_splits(backend, [&](Splits splits) {
+    auto scheduler = std::make_unique<Scheduler>(program, backend, options, std::move(splits));
+    scheduler->draft();
+    return scheduler;
+  });
+}
+
 }  // namespace
 
 plan::Plan schedule(loop::Program program, const Backend& backend, const ScheduleOptions& options) {
-  return Scheduler(std::move(program), backend, options).run();
+  Splits splits;
+  if (options.tune && backend.can_time()) splits.tuned = tuned_splits_of(program, backend, options);
+  Scheduler scheduler(std::move(program), backend, options, std::move(splits));
+  scheduler.draft();
+  return scheduler.finish();
 }
 
 }  // namespace oxy::backend

@@ -58,13 +58,16 @@ struct Outcome {
   bool adds_up = false;    // sums of columns are made by the rows
 };
 
-// Compares the program with itself after its reductions were split.
-Outcome check_split(const std::string& text, const backend::SplitCosts& costs, std::mt19937& random) {
-  CAPTURE(text);
-  const loop::Program whole = lowered(text);
+// The program with its reductions split. `splits` receives what was decided.
+loop::Program split_program(const loop::Program& whole, const backend::SplitCosts& costs,
+                            backend::Splits& splits) {
   loop::Program split = whole;
-  backend::normalise(split, costs);
+  backend::normalise(split, costs, splits);
   loop::verify(split);
+  return split;
+}
+
+void check_alike(const loop::Program& whole, const loop::Program& split, std::mt19937& random) {
   std::vector<Array> inputs;
   for (const loop::Buffer& buffer : whole.buffers)
     if (buffer.kind == loop::BufferKind::Input) inputs.push_back(random_array(random, buffer));
@@ -77,6 +80,24 @@ Outcome check_split(const std::string& text, const backend::SplitCosts& costs, s
       if (!(a == b || std::abs(a - b) <= 1e-5 * std::abs(b) + 1e-6))
         FAIL(fmt::format("output {} element {}: {} in parts, {} as a whole", k, i, a, b));
     }
+  }
+}
+
+// Compares the program with itself after its reductions were split, as the costs say and as a trial may.
+Outcome check_split(const std::string& text, const backend::SplitCosts& costs, std::mt19937& random) {
+  CAPTURE(text);
+  const loop::Program whole = lowered(text);
+  backend::Splits splits;
+  const loop::Program split = split_program(whole, costs, splits);
+  check_alike(whole, split, random);
+  for (const auto& [divided, choice] : splits.made) {
+    if (choice.others.empty()) continue;
+    const size_t other = std::uniform_int_distribution<size_t>(0, choice.others.size() - 1)(random);
+    backend::Splits tuned{.tuned = {{divided, choice.others[other]}}, .made = {}};
+    CAPTURE(to_string(divided));
+    CAPTURE(choice.others[other]);
+    check_alike(whole, split_program(whole, costs, tuned), random);
+    CHECK(!tuned.made.contains(divided));
   }
   Outcome outcome{split.steps.size() - whole.steps.size()};
   for (const loop::Step& step : split.steps) {
@@ -170,6 +191,28 @@ TEST_CASE("split reductions: parts of the same length") {
   CHECK(parts(1008, 11).uneven.has_value());  // 9 would be 0.82 of 11, but of 112 each: no whole steps
   CHECK(parts(1008, 11).total == 11);
   CHECK(!parts(1008, 9).uneven.has_value());
+}
+
+TEST_CASE("split reductions: the number of parts that a trial asks for") {
+  const loop::Program whole = lowered(R"(graph(%0 : float32[480, 12]) {
+  %1 : float32[12] = aten::sum.dim_IntList(%0, [0], False)
+  return %1
+}
+)");
+  backend::Splits splits;
+  const loop::Program split = split_program(whole, small_costs(), splits);
+  REQUIRE(split.steps.size() == 2);
+  REQUIRE(splits.made.size() == 1);
+  const auto& [divided, choice] = *splits.made.begin();
+  CHECK(to_string(divided) == "12 sums of 480 elements");
+  CHECK(choice.taken == 8);
+  CHECK(choice.others == std::vector<int64_t>{1, 4});  // with 12 parts at most, and 4 at least
+  for (const int64_t count : choice.others) {
+    backend::Splits tuned{.tuned = {{divided, count}}, .made = {}};
+    const loop::Program other = split_program(whole, small_costs(), tuned);
+    REQUIRE(other.steps.size() == (count == 1 ? 1 : 2));
+    if (count > 1) CHECK(std::get<loop::Computation>(other.steps.back()).reduction[0].extent == Expr(count));
+  }
 }
 
 TEST_CASE("split reductions: several loops") {

@@ -139,6 +139,42 @@ TEST_CASE("tuner: the fastest shape is taken, and known from then on") {
   }
 }
 
+TEST_CASE("tuner: the way whose launches take the least time together is taken, and known from then on") {
+  const Folder folder;
+  const Driver driver = pretended_driver();
+  TritonCompiler compiler({.command = echo_command(folder), .version = "1"}, nullptr);
+  const auto store = std::make_shared<FileStore>(folder.path / "choices", ".choice", 1 << 20);
+  device.milliseconds = {{"whole", 3}, {"part", 1.25F}, {"join", 0.25F}, {"many parts", 0.5F}};
+  const auto way = [](std::string name, const std::vector<std::pair<std::string, int64_t>>& kernels) {
+    WaysTrial::Way result{std::move(name), {}};
+    for (const auto& [source, count] : kernels) result.launches.push_back({trial({source}), count});
+    return result;
+  };
+  const WaysTrial::Way whole = way("as a whole", {{"whole", 1}}),
+                       parts = way("in 4 parts", {{"part", 1}, {"join", 1}}),
+                       more = way("in 8 parts", {{"many parts", 2}, {"join", 3}}),
+                       bad = way("in 9 parts", {{"bad", 1}}),
+                       refused = way("in 10 parts", {{"part", 1}, {"refused", 1}});
+  const std::vector<WaysTrial> trials{{"sums", {whole, more, parts, bad, refused}},
+                                      {"maxima", {parts, whole}},
+                                      {"products", {refused, parts}},
+                                      {"alike", {way("a", {}), way("b", {})}}};
+  Tuner tuner(driver, compiler, store);
+  const std::vector<size_t> expected{2, 0, 0, 0};
+  CHECK(tuner.fastest_ways(trials, 90) == expected);
+  CHECK(device.allocated == 0);
+
+  const int launches = device.launches;
+  Tuner later(driver, compiler, store);
+  CHECK(later.fastest_ways(std::span(trials).first(2), 90) == std::vector<size_t>{2, 0});
+  CHECK(device.launches == launches);
+
+  SUBCASE("more launches of a kernel count more often") {
+    const WaysTrial again{"sums", {whole, way("in 4 parts", {{"part", 3}, {"join", 1}})}};
+    CHECK(later.fastest_ways({&again, 1}, 90) == std::vector<size_t>{0});
+  }
+}
+
 TEST_CASE("tuner: a device without memory for trials keeps the chosen shapes") {
   const Folder folder;
   const Driver driver = pretended_driver();

@@ -61,16 +61,16 @@ RowSums::RowSums(const loop::Program& program, const SplitCosts& costs, const st
   if (costs.row_programs > 0) find_rows(program);
 }
 
-std::optional<RowSums::Rows> RowSums::rows_of(const std::vector<LoopVariable>& rows,
-                                              const std::vector<LoopVariable>& columns) const {
+std::optional<RowsShape> RowSums::rows_of(const std::vector<LoopVariable>& rows,
+                                          const std::vector<LoopVariable>& columns) const {
   const auto count = iterations(rows), length = iterations(columns);
   if (!count || !length || *length < 2 || *length > costs_.longest_row) return std::nullopt;
   if (*count < costs_.row_programs / 2 * costs_.least_rows) return std::nullopt;
-  return Rows{*count, *length};
+  return RowsShape{*count, *length};
 }
 
 void RowSums::find_rows(const loop::Program& program) {
-  std::map<BufferId, Rows> results;  // of reductions of rows
+  std::map<BufferId, RowsShape> results;  // of reductions of rows
   for (const loop::Step& step : program.steps) {
     const auto* c = std::get_if<Computation>(&step);
     if (!c) continue;
@@ -98,7 +98,8 @@ void RowSums::find_rows(const loop::Program& program) {
   }
 }
 
-std::optional<Computation> RowSums::add_up(loop::Program& program, Computation& c, StepId step) const {
+std::optional<Computation> RowSums::add_up(loop::Program& program, Computation& c, StepId step,
+                                           Splits& splits) const {
   if (read_.empty() || c.kind != ReductionKind::Sum || c.stores.size() != 1 || c.loops.size() != 1 ||
       apart_.contains(step))
     return std::nullopt;
@@ -112,7 +113,9 @@ std::optional<Computation> RowSums::add_up(loop::Program& program, Computation& 
 
   // A program takes some rows at a time.
   const int64_t together = std::max<int64_t>(costs_.row_block / power_of_two(rows->length), 1);
-  const int64_t programs = rows->length > costs_.row_block ? costs_.long_row_programs : costs_.row_programs;
+  const int64_t chosen = rows->length > costs_.row_block ? costs_.long_row_programs : costs_.row_programs;
+  const PartCount programs = splits.take(*rows, {chosen, {0, chosen / 2, chosen * 2}});
+  if (programs == 0) return std::nullopt;
   int64_t part = std::max((rows->count + programs - 1) / programs, costs_.least_rows);
   part = (part + together - 1) / together * together;
   const int64_t parts = (rows->count + part - 1) / part;

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/shared/fusion.h"
 #include "backend/shared/normal_form.h"
+#include "backend/shared/reductions/splits.h"
 
 namespace oxy::backend {
 
@@ -19,22 +20,19 @@ class RowSums {
 
   // Lets `c`, which is `step` of the program, add up parts of its columns over the loops of rows if some
   // other computation reduces these rows, and returns what combines the parts. Nothing if there is none, or
-  // if the rows are too few or too long.
-  std::optional<loop::Computation> add_up(loop::Program& program, loop::Computation& c, StepId step) const;
+  // if the rows are too few or too long, or `splits` says so.
+  std::optional<loop::Computation> add_up(loop::Program& program, loop::Computation& c, StepId step,
+                                          Splits& splits) const;
 
  private:
-  struct Rows {
-    int64_t count;
-    int64_t length;
-    auto operator<=>(const Rows&) const = default;
-  };
   void find_rows(const loop::Program& program);
-  std::optional<Rows> rows_of(const std::vector<loop::LoopVariable>& rows,
-                              const std::vector<loop::LoopVariable>& columns) const;
+  std::optional<RowsShape> rows_of(const std::vector<loop::LoopVariable>& rows,
+                                   const std::vector<loop::LoopVariable>& columns) const;
 
   const SplitCosts& costs_;
   const std::set<StepId>& apart_;
-  std::set<std::pair<BufferId, Rows>> read_;  // by computations that reduce rows, or made from what they give
+  std::set<std::pair<BufferId, RowsShape>>
+      read_;  // by computations that reduce rows, or made from what they give
 };
 
 // Those among the steps of add_up(), as steps of the program before it was normalised, that are in no kernel

@@ -345,9 +345,13 @@ bool columns_stay_whole(const SplitCosts& costs, const Computation& c) {
          results * iterations(c.reduction) <= static_cast<double>(costs.whole_elements);
 }
 
+int64_t most_parts(const SplitCosts& costs, double elements) {
+  return std::min(costs.most_parts, static_cast<int64_t>(elements) / kLeastPart);
+}
+
 // How many parts of each result make the device busy.
 int64_t wanted_parts(const SplitCosts& costs, double results, double elements, bool is_row) {
-  const int64_t most = std::min(costs.most_parts, static_cast<int64_t>(elements) / kLeastPart);
+  const int64_t most = most_parts(costs, elements);
   if (!costs.fills_device) return most;
   const auto together = static_cast<double>(is_row ? 1 : costs.columns_together);
   const double programs = enough_results(costs, results * elements, is_row) / together;
@@ -357,23 +361,39 @@ int64_t wanted_parts(const SplitCosts& costs, double results, double elements, b
   return std::min(most, parts < kFewestParts ? static_cast<int64_t>(std::ceil(share)) : parts);
 }
 
+// Into how many parts each result is divided, of those that a trial may tell to be better.
+PartChoice parts_of(const SplitCosts& costs, const Computation& c, const ReductionShape& shape) {
+  const auto results = static_cast<double>(shape.results), elements = static_cast<double>(shape.elements);
+  const int64_t wanted = wanted_parts(costs, results, elements, shape.is_row);
+  const bool stays_whole =
+      results >= enough_results(costs, results * elements, shape.is_row) ||
+      elements < static_cast<double>(shape.is_row ? costs.long_row : costs.long_column) ||
+      (!shape.is_row && columns_stay_whole(costs, c));
+  PartChoice choice{stays_whole ? 1 : wanted, {}};
+  if (wanted < 2) return choice;
+  for (const int64_t count : {int64_t{1}, wanted / 4, wanted / 2, wanted, wanted * 2, wanted * 4}) {
+    const bool is_possible = count == 1 || (count >= kFewestParts && count <= most_parts(costs, elements));
+    if (is_possible && count != choice.taken) choice.others.push_back(count);
+  }
+  return choice;
+}
+
 }  // namespace
 
-std::vector<Computation> split_long_reduction(loop::Program& program, Computation& c,
-                                              const SplitCosts& costs) {
+std::vector<Computation> split_long_reduction(loop::Program& program, Computation& c, const SplitCosts& costs,
+                                              Splits& splits) {
   if (!combines_from_parts(c.kind, costs.splits_pairs) || c.reduction.empty()) return {};
   if (c.stores.size() != result_count(c.kind)) return {};
   const double results = iterations(c.loops), elements = iterations(c.reduction);
   if (results * elements < static_cast<double>(costs.long_reduction)) return {};
   const bool is_row = reduces_rows(program, c);
-  if (results >= enough_results(costs, results * elements, is_row)) return {};
-  if (elements < static_cast<double>(is_row ? costs.long_row : costs.long_column)) return {};
-  if (!is_row && columns_stay_whole(costs, c)) return {};
+  const ReductionShape shape{c.kind, static_cast<int64_t>(results), static_cast<int64_t>(elements), is_row};
+  const PartCount wanted = splits.take(shape, parts_of(costs, c, shape));
+  if (wanted < kFewestParts) return {};
   // The elements that count for a mean and its variance are the first ones of a part.
   const bool may_be_uneven = costs.masks_parts && !checks_indices(c.body) && has_linear_indices(c) &&
                              (c.kind != ReductionKind::Welford || c.reduction.size() == 1);
-  const Division division = divide(c.reduction, wanted_parts(costs, results, elements, is_row), may_be_uneven,
-                                   is_row ? kAlignedPart : kLeastPart);
+  const Division division = divide(c.reduction, wanted, may_be_uneven, is_row ? kAlignedPart : kLeastPart);
   if (division.total < kFewestParts) return {};
 
   Parts parts{.count = division.total};

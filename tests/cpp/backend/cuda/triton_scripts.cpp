@@ -26,13 +26,16 @@ constexpr std::string_view kSeparator = "----\n";
 std::unique_ptr<backend::Backend> backend_of(const std::string& option) {
   using namespace backend::cuda;
   if (option.empty()) return make_backend();
-  if (option == "early") return make_printer(nullptr, EarlyStart::Yes);
+  if (option == "early") return make_printer(std::nullopt, EarlyStart::Yes);
   const auto random = std::make_shared<std::mt19937>(std::stoul(option));
-  return make_printer([random](std::span<const Trial> trials) {
+  const auto any_of = [random](auto trials, auto choices) {
     std::vector<size_t> chosen;
-    for (const Trial& trial : trials) chosen.push_back((*random)() % trial.candidates.size());
+    for (const auto& trial : trials) chosen.push_back((*random)() % choices(trial).size());
     return chosen;
-  });
+  };
+  return make_printer(Choosers{
+      .shapes = [any_of](auto trials) { return any_of(trials, [](const Trial& t) { return t.candidates; }); },
+      .ways = [any_of](auto trials) { return any_of(trials, [](const WaysTrial& t) { return t.ways; }); }});
 }
 
 plan::Plan plan_of(const std::string& text, const backend::Backend& backend) {
