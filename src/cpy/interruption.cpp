@@ -3,6 +3,7 @@
 #include <csignal>
 #include <vector>
 
+#include "cpy/gil.h"
 #include "cpy/ref.h"
 
 namespace oxy::cpy {
@@ -52,6 +53,11 @@ bool is_interruption(PyObject* type, PyObject* traceback) {
       if (handler == code) return true;
   }
   return false;
+}
+
+bool run_signal_handlers() {
+  const WithGil gil;
+  return PyErr_CheckSignals() < 0;
 }
 
 }  // namespace oxy::cpy

@@ -10,4 +10,8 @@ namespace oxy::cpy {
 // as it is, if there is one.
 bool is_interruption(PyObject* type, PyObject* traceback);
 
+// Runs the handlers of signals that have come. True: one has raised, and the error is set. False on threads
+// that run no handlers. Takes the GIL (oxy::InterruptionCheck).
+bool run_signal_handlers();
+
 }  // namespace oxy::cpy

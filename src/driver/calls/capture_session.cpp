@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/interruption.h"
 #include "base/log.h"
 #include "base/timing.h"
 #include "cpy/gil.h"
@@ -85,6 +86,7 @@ class Session {
     if (!is_first()) learn();
     try {
       const hook::HookPause pause;  // capture may run Python code
+      const Interruptible interruptible;
       return captured_and_compiled();
     } catch (const eval::Interrupted&) {
       return {SessionEnd::Raised};

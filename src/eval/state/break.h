@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/interruption.h"
 #include "cpy/ref.h"
 
 namespace oxy::eval {
@@ -31,8 +32,6 @@ struct Break {
   MissingAnswer missing;  // set for BreakKind::MissingAnswer only
 };
 
-// A Python error is set that the caller has to raise. It comes from a signal handler, or from a backend of
-// the user's. The call is not tried again in eager.
-struct Interrupted {};
+using oxy::Interrupted;
 
 }  // namespace oxy::eval

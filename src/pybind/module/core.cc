@@ -9,8 +9,10 @@
 #include "base/background.h"
 #include "base/config.h"
 #include "base/error.h"
+#include "base/interruption.h"
 #include "base/log.h"
 #include "base/timing.h"
+#include "cpy/interruption.h"
 #include "driver/compilation/pending_graph.h"
 #include "driver/state/advice.h"
 #include "driver/state/metrics.h"
@@ -163,6 +165,7 @@ std::string set_stance(const std::string& name) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+  oxy::set_interruption_check(oxy::cpy::run_signal_handlers);
   m.doc() = "The compiler of oxyfuel.";
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {

@@ -11,6 +11,7 @@
 
 #include "backend/cuda/compile/triton_compiler.h"
 #include "base/error.h"
+#include "base/interruption.h"
 
 using namespace oxy;
 using namespace oxy::backend::cuda;
@@ -67,6 +68,27 @@ TEST_CASE("triton: versions that are too old") {
   CHECK(why_unfit("2.10.0").starts_with("Triton 2.10.0"));
   for (const char* version : {"3.6.0", "3.6.0+git1234", "3.10.0", "4.0", "nightly", ""})
     CHECK(why_unfit(version).empty());
+}
+
+TEST_CASE("Triton compiler: an interruption ends the wait before all kernels are compiled") {
+  const Folder folder;
+  TritonCompiler compiler({.command = fake_worker(folder, kEcho), .version = "1", .most_workers = 1},
+                          nullptr);
+  std::vector<TritonKernel> kernels;
+  for (int k = 0; k < 20; ++k) kernels.push_back(kernel(fmt::format("kernel{}", k)));
+  static int asked = 0;
+  set_interruption_check([] { return ++asked % 8 == 0; });
+  CHECK(compiler.compile(kernels).size() == 20);
+  CHECK(asked == 0);  // nobody handles it
+  {
+    const Interruptible interruptible;
+    CHECK_THROWS_AS(compiler.compile(kernels), Interrupted);
+    CHECK(asked == 8);
+    CHECK_THROWS_AS(compiler.try_compile(kernels), Interrupted);
+    CHECK(asked == 16);
+  }
+  set_interruption_check(nullptr);
+  CHECK(compiler.compile(kernels).size() == 20);
 }
 
 TEST_CASE("Triton compiler: messages") {

@@ -78,12 +78,30 @@ def classes(x):
     return sum(One().call() for _ in range(10))
 
 
+FACTORS = random.Random(SEED)
+factor = 1.0
+
+
+def kernels(x):
+    for i in range(5):
+        x = (x * (factor + i)).softmax(-1).cumsum(0)
+    return x
+
+
+def new_kernels():
+    """Argument of kernels(), whose code is new."""
+    global factor
+    factor = FACTORS.random()
+    return torch.ones(3, 4)
+
+
 PROGRAMS = {
     "objects": (objects, lambda: torch.ones(3)),
     "layers": (Layers(), lambda: torch.randn(4, 8, requires_grad=True)),
     "breaks": (breaks, lambda: torch.ones(3)),
     "generators": (generators, lambda: torch.ones(3)),
     "classes": (classes, lambda: torch.ones(3)),
+    "kernels": (kernels, new_kernels),
 }
 
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/interruption.h"
 
 namespace oxy::backend::cpu {
 
@@ -24,6 +25,7 @@ void for_each_in_parallel(size_t count, const std::function<void(size_t)>& work,
   auto run = [&] {
     for (size_t i = next++; i < count && !failed; i = next++) {
       try {
+        stop_if_interrupted();
         work(i);
       } catch (...) {
         if (!failed.exchange(true)) error = std::current_exception();

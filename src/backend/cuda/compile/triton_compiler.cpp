@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interruption.h"
 
 namespace oxy::backend::cuda {
 
@@ -88,6 +89,7 @@ std::vector<std::optional<CompiledKernel>> TritonCompiler::compile_all(std::span
     for (size_t m; (m = next.fetch_add(1)) < missing.size();) {
       const size_t k = missing[m];
       try {
+        stop_if_interrupted();
         found[k] = compile_one(kernels[k]);
         if (store_) store_->keep(key(kernels[k]), *found[k]);
       } catch (const InternalError&) {

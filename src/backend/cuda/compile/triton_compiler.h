@@ -40,7 +40,8 @@ class TritonCompiler {
   TritonCompiler(TritonOptions options, std::shared_ptr<const KernelStore> store);
 
   // In the order of `kernels`. Unsupported if no worker can be started, or those that were asked for a kernel
-  // died; InternalError with Triton's words if a text does not compile.
+  // died; InternalError with Triton's words if a text does not compile. May be interrupted between two
+  // kernels (base/interruption.h).
   std::vector<CompiledKernel> compile(std::span<const TritonKernel> kernels);
   // The same; nothing where a text does not compile.
   std::vector<std::optional<CompiledKernel>> try_compile(std::span<const TritonKernel> kernels);
