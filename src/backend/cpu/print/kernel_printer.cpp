@@ -17,7 +17,8 @@ namespace oxy::backend::cpu {
 namespace {
 
 constexpr int kMostColumnVectors = 8;
-constexpr int64_t kShortLoop = 4;  // steps over all lanes
+constexpr int64_t kShortLoop = 4;      // steps over all lanes
+constexpr int64_t kWidestVector = 64;  // bytes
 constexpr int64_t kShortReduction = 8;
 constexpr size_t kMostUsual = 2;  // sizes in the extent of a loop
 constexpr size_t kSmallBody = 40;
@@ -130,6 +131,9 @@ class KernelPrinter {
   // little time to compile, for others.
   std::map<size_t, int64_t> usual_sizes() const {
     std::map<size_t, int64_t> usual;
+    // Of the widest vectors. With narrower ones, a loop of few whole steps costs as much as a partial one.
+    const int64_t vectors = std::max<int64_t>(kWidestVector / target_.vector_bytes, 1);
+    const int64_t step = scope_.lanes * vectors;
     const auto note = [&](const Expr& extent, int64_t most) {
       const std::vector<Expr> sizes = extent.is_constant() ? std::vector<Expr>{} : sym::variables(extent);
       if (sizes.size() > kMostUsual || sym::estimate(extent) > most) return;
@@ -140,12 +144,13 @@ class KernelPrinter {
     const auto note_lanes = [&](const std::vector<LoopVariable>& loops) {
       if (loops.empty()) return;
       const Expr& extent = loops.back().extent;
-      const bool partial = extent.kind() == sym::Kind::Variable && sym::estimate(extent) % scope_.lanes != 0;
-      if (partial || (is_small() && !gathers())) note(extent, kShortLoop * scope_.lanes);
+      const bool partial =
+          extent.kind() == sym::Kind::Variable && (vectors > 1 || sym::estimate(extent) % step != 0);
+      if (partial || (is_small() && !gathers())) note(extent, kShortLoop * step);
     };
     if (nest_.axis == VectorAxis::Outer && nest_.outer.size() > 1) note_lanes(nest_.outer);
     if (nest_.axis == VectorAxis::Outer && is_small())
-      for (const LoopVariable& l : nest_.phases[0].reduction) note(l.extent, kShortReduction);
+      for (const LoopVariable& l : nest_.phases[0].reduction) note(l.extent, kShortReduction * vectors);
     if (nest_.axis == VectorAxis::Phase)
       for (const Phase& phase : nest_.phases)
         note_lanes(phase.reduction.empty() ? phase.loops : phase.reduction);

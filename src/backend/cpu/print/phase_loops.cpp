@@ -127,12 +127,19 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
   out.close("};");
   scope_.variables.erase(l.variable.variable_id());
   bool blocked = is_blocked();
-  std::string end = text(l.extent);
+  const std::string all = text(l.extent);
+  // Where a kernel is compiled for usual sizes, too, these may be one block: nothing is left of the others.
+  const bool may_be_one_block = blocked && !extent && !has_welford();
+  std::string end = all;
   std::string at = step + "_at";
   if (blocked) {
     scope_.functions.insert("least");
-    out.open(block_loop(end));
-    out.line("const int64_t end = {};", block_end(end));
+    if (may_be_one_block)
+      out.open(fmt::format("auto {}_block = [&](int64_t block, int64_t end) __attribute__((always_inline))",
+                           step));
+    else
+      out.open(block_loop(all));
+    if (!may_be_one_block) out.line("const int64_t end = {};", block_end(all));
     end = "end";
   }
   bool is_short = extent && *extent < lanes;
@@ -145,19 +152,29 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
       out.close();
     }
     int64_t after = extent && whole && !blocked ? *extent % (unroll_ * lanes) : -1;
-    if (!extent || blocked || !whole || after >= lanes)
-      out.line("for (; {0} + W <= {1}; {0} += W) {2}({0}, Full{{}}, 0);", at, end, step);
     auto rest = sym::mod(l.extent, lanes).as_constant();
-    if (!rest)
-      out.line("if ({0} < {1}) {2}({0}, {1} - {0}, 0);", at, end, step);
-    else if (*rest != 0)
+    if (rest && (blocked || !extent || !whole || after >= lanes))
+      out.line("for (; {0} + W <= {1}; {0} += W) {2}({0}, Full{{}}, 0);", at, end, step);
+    if (!rest) {
+      // Blocks begin at whole steps.
+      out.line("const int64_t {}_whole = {} & -W;", step, end);
+      out.line("for (; {0} < {1}_whole; {0} += W) {1}({0}, Full{{}}, 0);", at, step);
+      out.line("if ({0}_whole < {1}) {0}({0}_whole, {1} - {0}_whole, 0);", step, end);
+    } else if (*rest != 0) {
       out.line("{0}{1}({2}, int64_t({3}), 0);", blocked ? fmt::format("if ({} < end) ", at) : "", step, at,
                *rest);
+    }
   } else if (*extent > 0) {
     out.line("{}(0, int64_t({}), 0);", step, *extent);
   }
   flush_accumulators();
-  if (blocked) out.close();
+  if (may_be_one_block) {
+    out.close("};");
+    out.line("if (__builtin_constant_p({0}) && {0} <= {1}) {2}_block(0, {0});", all, block(), step);
+    out.line("else {} {}_block(block, {});", block_loop(all), step, block_end(all));
+  } else if (blocked) {
+    out.close();
+  }
 }
 
 }  // namespace oxy::backend::cpu

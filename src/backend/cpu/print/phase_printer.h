@@ -115,6 +115,9 @@ class PhasePrinter {
   // Elements of the first and of every other block of a blocked reduction, and the loop over the blocks.
   int64_t first_block() const;
   int64_t block() const;
+  // The condition that the only reduction loop has several blocks, where only its size at hand tells. Nothing
+  // where that is known, and where blocks follow each other in other loops.
+  std::optional<std::string> has_several_blocks();
   std::string block_loop(const std::string& end) const;
   std::string block_end(const std::string& end) const;
 

@@ -144,6 +144,13 @@ int64_t PhasePrinter::block() const {
   return along_reduction_ ? kLaneChain * unroll_ * scope_.lanes : kChain;
 }
 
+std::optional<std::string> PhasePrinter::has_several_blocks() {
+  const Expr& extent = phase_.reduction.back().extent;
+  if (!is_blocked() || has_welford() || phase_.reduction.size() > 1 || extent.is_constant())
+    return std::nullopt;
+  return fmt::format("({} > {})", text(extent), block());
+}
+
 std::string PhasePrinter::block_loop(const std::string& end) const {
   if (first_block() == block())
     return fmt::format("for (int64_t block = 0; block < {}; block += {})", end, block());
@@ -302,6 +309,9 @@ void PhasePrinter::flush_welford(size_t i) {
 
 void PhasePrinter::flush_accumulators() {
   if (!is_blocked() && phase_.reduction.size() == 1) return;
+  // The sums of a single block are the results.
+  const std::optional<std::string> several = has_several_blocks();
+  if (several) scope_.out.open("if " + *several);
   for (size_t i = 0; i < phase_.reductions.size(); ++i) {
     if (phase_.reductions[i].kind == ReductionKind::Welford) flush_welford(i);
     if (phase_.reductions[i].kind != ReductionKind::Sum) continue;
@@ -315,6 +325,7 @@ void PhasePrinter::flush_accumulators() {
     for (int k = 0; k < unroll_; ++k) zero += fmt::format("{}{}[{}] = ", "", name, k);
     scope_.out.line("{}{}{{}};", zero, vector_type(phase_.reductions[i].accumulate));
   }
+  if (several) scope_.out.close();
 }
 
 void PhasePrinter::flush_totals() {
@@ -388,11 +399,14 @@ void PhasePrinter::print_results() {
       };
       if (unroll_ == 2) all = both(name + "[0]", name + "[1]");
       if (unroll_ == 4) all = both(both(name + "[0]", name + "[1]"), both(name + "[2]", name + "[3]"));
+      const std::string of_one_block = all;
       if (r.kind == ReductionKind::Sum && (is_blocked() || phase_.reduction.size() > 1))
         all = name + "_total";
       if (totals() && is_float_sum(r)) all = name + "_totals";
       if (has_wide_total(r) || (totals() && is_float_sum(r)))
         all = fmt::format("__builtin_convertvector({}, {})", all, vector_type(r.accumulate));
+      if (const auto several = has_several_blocks(); several && r.kind == ReductionKind::Sum)
+        all = fmt::format("({} ? {} : {})", *several, all, of_one_block);
       bool logical = r.accumulate == DType::Bool;
       DType dtype = r.accumulate;
       if (along_reduction_) {
