@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import oxyfuel
 
 SEED = int(os.environ.get("OXYFUEL_SEED", "1"))
-CALLS = int(os.environ.get("OXYFUEL_PROGRAMS", "150"))
+CALLS = int(os.environ.get("OXYFUEL_PROGRAMS", "80"))
 
 
 class Number:

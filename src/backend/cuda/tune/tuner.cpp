@@ -122,8 +122,8 @@ std::vector<size_t> Tuner::known_or_tuned(std::span<const T> trials, ChoicesOf<T
                                           const std::function<Hash128(const T&)>& key_of,
                                           const std::function<void(std::span<const T* const>)>& tune) {
   std::vector<Hash128> keys;
-  std::map<std::string, const T*>
-      open;  // a trial of each key that is not known: layers have the same kernels
+  // A trial of each key that is not known: layers have the same kernels.
+  std::map<std::string, const T*> open;
   for (const T& trial : trials) {
     keys.push_back(key_of(trial));
     const auto choices = choices_of(trial);
