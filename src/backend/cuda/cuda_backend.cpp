@@ -221,7 +221,7 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<KernelDraft> draft(const loop::Program& program, const IdVector<StepId, Item>& items,
                                      const Group& group, const std::function<bool(BufferId)>& is_needed,
-                                     const ScheduleOptions& options) const override {
+                                     const ScheduleOptions&) const override {
     LoopNest nest = build_nest(program, items, group, is_needed, nest_options(true));
     LaunchShape shape = choose_launch_shape(nest);
     const bool in_registers = stays_in_registers(nest, shape);

@@ -109,7 +109,7 @@ struct LoopNest {
 
 // Calls fn(Expr&), or fn(const Expr&), for each index, offset and value of the phase.
 template <class AnyPhase, class Fn>
-void for_each_expression(AnyPhase& phase, Fn fn) {
+void for_each_expression(AnyPhase& phase, const Fn& fn) {
   for (auto& e : phase.expressions) fn(e);
   for (auto& store : phase.stores) fn(store.offset);
   for (auto& reduction : phase.reductions)
