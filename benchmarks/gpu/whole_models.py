@@ -273,7 +273,8 @@ def train(name, ways, kernels):
 
 def show_means(ways):
     """Geometric means of the other ways' times divided by ours and of our memory divided by theirs, and the worst of each, of
-    inference and of training."""
+    inference and of training. torch.compile's modes are also taken together, the better one of each row."""
+    modes = [way for way in ways if way in ("compile", "reduce-overhead")]
     for kind, trains in (("inference", False), ("training", True)):
         rows = [row for name, row in measured.items() if ("training" in name) == trains]
         for way in ways:
@@ -284,6 +285,9 @@ def show_means(ways):
             in_tensors, held = (f"{geometric_mean(ratios):.2f} (largest {max(ratios):.2f})" for ratios in memory)
             first = f", first calls {geometric_mean(firsts):.1f}" if min(firsts) > 0 else ""
             print(f"{kind}: {way} / ours {geometric_mean(times):.2f} (least {min(times):.2f}){first}; ours / {way}: memory in tensors {in_tensors}, held {held}")
+        if rows and len(modes) == 2 and "ours" in ways:
+            ratios = [min(row[way].steady for way in modes) / row["ours"].steady for row in rows]
+            print(f"{kind}: the better of {' and '.join(modes)} / ours {geometric_mean(ratios):.2f} (least {min(ratios):.2f})")
 
 
 MODELS = {"bert": bert, "resnet": resnet, "llama": llama, "token": token}

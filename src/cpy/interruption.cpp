@@ -10,15 +10,6 @@ namespace oxy::cpy {
 
 namespace {
 
-// Puts the pending error aside.
-struct ErrorAside {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  ErrorAside() { PyErr_Fetch(&type, &value, &traceback); }
-  ~ErrorAside() { PyErr_Restore(type, value, traceback); }
-  ErrorAside(const ErrorAside&) = delete;
-  ErrorAside& operator=(const ErrorAside&) = delete;
-};
-
 // That of a function or a method; null for callables of other kinds.
 Ref code_of(PyObject* handler) {
   PyObject* const function = PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
@@ -44,7 +35,7 @@ bool is_interruption(PyObject* type, PyObject* traceback) {
   if (!type) return false;
   if (PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt)) return true;
   if (!traceback || !PyTraceBack_Check(traceback)) return false;
-  const ErrorAside aside;
+  const SavedError pending;
   const std::vector<Ref> handlers = codes_of_handlers();
   for (auto* entry = reinterpret_cast<PyTracebackObject*>(traceback); entry && !handlers.empty();
        entry = entry->tb_next) {

@@ -79,15 +79,16 @@ bool depends_on_elements(const LoopNest& nest) {
   });
 }
 
-enum class Shapes : uint8_t { Chosen, All };
-
-// The shapes that may be tried for a draft. There is one, the chosen one, where a trial tells nothing.
-Trial trial_of(const Draft& draft, EarlyStart early_start, Shapes which) {
-  std::vector<LaunchShape> shapes = {draft.shape};
-  if (which == Shapes::All && !depends_on_elements(draft.nest))
-    shapes = candidate_shapes(draft.nest, draft.shape);
+// That may be tried for a draft. There is one, the chosen one, where a trial tells nothing.
+std::vector<LaunchShape> shapes_to_try(const Draft& draft) {
+  if (depends_on_elements(draft.nest)) return {draft.shape};
+  std::vector<LaunchShape> shapes = candidate_shapes(draft.nest, draft.shape);
   if (draft.in_registers)
     std::erase_if(shapes, [&](const LaunchShape& shape) { return !stays_in_registers(draft.nest, shape); });
+  return shapes;
+}
+
+Trial trial_of(const Draft& draft, const std::vector<LaunchShape>& shapes, EarlyStart early_start) {
   Trial trial;
   for (const LaunchShape& shape : shapes) {
     KernelText text = print_kernel(draft.nest, shape, early_start);
@@ -110,7 +111,8 @@ LaunchesByKernel launches_of(Drafts drafts, EarlyStart early_start) {
   LaunchesByKernel found;
   for (const auto& draft : drafts) {
     if (!draft || !draft->has_work()) continue;
-    Trial kernel = trial_of(static_cast<const Draft&>(*draft), early_start, Shapes::Chosen);
+    const auto& own = static_cast<const Draft&>(*draft);
+    Trial kernel = trial_of(own, {own.shape}, early_start);
     const Candidate& candidate = kernel.candidates.front();
     const std::string name =
         fmt::format("{} {} {} {}", candidate.text.name, candidate.programs,
@@ -238,9 +240,14 @@ class CudaBackend final : public Backend {
 
   std::vector<size_t> fastest(std::span<const WaysToTry> trials) const override {
     std::vector<WaysTrial> asked;
+    std::map<const void*, LaunchesByKernel> printed;  // by the drafts: trials have the chosen way in common
     for (const auto& [subject, ways] : trials) {
       std::vector<LaunchesByKernel> launches;
-      for (const auto& [name, drafts] : ways) launches.push_back(launches_of(drafts, early_start_of(drafts)));
+      for (const auto& [name, drafts] : ways) {
+        const auto [found, is_new] = printed.try_emplace(drafts.data());
+        if (is_new) found->second = launches_of(drafts, early_start_of(drafts));
+        launches.push_back(found->second);
+      }
       keep_differences(launches);
       WaysTrial& trial = asked.emplace_back(subject);
       for (size_t w = 0; w < ways.size(); ++w) {
@@ -325,7 +332,8 @@ class CudaBackend final : public Backend {
     std::vector<size_t> drafts_of_trials;
     for (size_t d = 0; d < drafts.size(); ++d) {
       if (!drafts[d] || !drafts[d]->has_work()) continue;
-      trials.push_back(trial_of(static_cast<const Draft&>(*drafts[d]), early_start, Shapes::All));
+      const auto& draft = static_cast<const Draft&>(*drafts[d]);
+      trials.push_back(trial_of(draft, shapes_to_try(draft), early_start));
       drafts_of_trials.push_back(d);
     }
     const std::vector<size_t> chosen = choosers_->shapes(trials);

@@ -53,8 +53,8 @@ struct Item {
 
 // Normalises the program's computations in order, gives every buffer whose layout is free the one that suits
 // the loops that write it, and splits long reductions on the way (reductions/split_reductions.h), which adds
-// steps. One item a step of what the program is then; extern calls have an empty one. `splits` receives what
-// was decided. `apart`: RowSums'.
+// steps. One item a step of what the program is then; extern calls have an empty one. `splits`: as for
+// split_long_reduction(). `apart`: RowSums'.
 IdVector<StepId, Item> normalise(loop::Program& program, const SplitCosts& costs, Splits& splits,
                                  const std::set<StepId>& apart = {});
 

@@ -84,7 +84,7 @@ bool returns_aliases(const OperatorSchema& op) {
          std::ranges::any_of(op.returns, [](const ReturnInfo& r) { return r.alias_set >= 0; });
 }
 
-class Scheduler final : public DividedProgram {
+class Scheduler {
  public:
   Scheduler(loop::Program program, const Backend& backend, const ScheduleOptions& options, Splits splits)
       : program_(std::move(program)),
@@ -106,8 +106,8 @@ class Scheduler final : public DividedProgram {
     mark_fixed();
     make_drafts(items);
   }
-  Drafts drafts() const override { return {drafts_.begin(), drafts_.end()}; }
-  const Splits& splits() const override { return splits_; }
+  Drafts drafts() const { return {drafts_.begin(), drafts_.end()}; }
+  const Splits& splits() const { return splits_; }
 
   // After draft().
   plan::Plan finish() {
@@ -569,9 +569,9 @@ std::map<Divided, PartCount> tuned_splits_of(const loop::Program& program, const
                                              ScheduleOptions options) {
   options.log = nullptr;
   return tuned_splits(backend, [&](Splits splits) {
-    auto scheduler = std::make_unique<Scheduler>(program, backend, options, std::move(splits));
+    const auto scheduler = std::make_shared<Scheduler>(program, backend, options, std::move(splits));
     scheduler->draft();
-    return scheduler;
+    return DividedProgram{scheduler, scheduler->drafts(), scheduler->splits()};
   });
 }
 

@@ -320,6 +320,7 @@ class Session {
     }
   }
 
+  // attempt(), but for what a signal's handler raises meanwhile.
   std::unique_ptr<eval::Capture> attempt_within(CaptureGate& gate, eval::PendingWarnings& warnings,
                                                 const VaryingPlaces& numbers, CaptureWay way, int64_t stop_at,
                                                 Stopped& stopped) {

@@ -17,8 +17,9 @@ namespace oxy::backend::cpu {
 namespace {
 
 constexpr int kMostColumnVectors = 8;
-constexpr int64_t kShortLoop = 4;      // steps over all lanes
 constexpr int64_t kWidestVector = 64;  // bytes
+// With vectors of that width: steps over all lanes, and iterations. With narrower ones they are as many more.
+constexpr int64_t kShortLoop = 4;
 constexpr int64_t kShortReduction = 8;
 constexpr size_t kMostUsual = 2;  // sizes in the extent of a loop
 constexpr size_t kSmallBody = 40;
@@ -127,13 +128,12 @@ class KernelPrinter {
 
   // The sizes at hand in extents of short loops, by the place of the symbol: such a loop costs up to several
   // times as much where its extent is no number, so that the kernel is compiled twice, once for these sizes.
-  // That pays for loops over lanes whose last step is partial, and in kernels of one small phase, which take
-  // little time to compile, for others.
+  // That pays for loops over lanes whose last step is partial, or whose vectors are not the widest, and in
+  // kernels of one small phase, which take little time to compile, for others.
   std::map<size_t, int64_t> usual_sizes() const {
     std::map<size_t, int64_t> usual;
-    // Of the widest vectors. With narrower ones, a loop of few whole steps costs as much as a partial one.
+    // That make one of the widest.
     const int64_t vectors = std::max<int64_t>(kWidestVector / target_.vector_bytes, 1);
-    const int64_t step = scope_.lanes * vectors;
     const auto note = [&](const Expr& extent, int64_t most) {
       const std::vector<Expr> sizes = extent.is_constant() ? std::vector<Expr>{} : sym::variables(extent);
       if (sizes.size() > kMostUsual || sym::estimate(extent) > most) return;
@@ -144,9 +144,9 @@ class KernelPrinter {
     const auto note_lanes = [&](const std::vector<LoopVariable>& loops) {
       if (loops.empty()) return;
       const Expr& extent = loops.back().extent;
-      const bool partial =
-          extent.kind() == sym::Kind::Variable && (vectors > 1 || sym::estimate(extent) % step != 0);
-      if (partial || (is_small() && !gathers())) note(extent, kShortLoop * step);
+      const bool is_slow =
+          extent.kind() == sym::Kind::Variable && (vectors > 1 || sym::estimate(extent) % scope_.lanes != 0);
+      if (is_slow || (is_small() && !gathers())) note(extent, kShortLoop * vectors * scope_.lanes);
     };
     if (nest_.axis == VectorAxis::Outer && nest_.outer.size() > 1) note_lanes(nest_.outer);
     if (nest_.axis == VectorAxis::Outer && is_small())

@@ -128,20 +128,18 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
   scope_.variables.erase(l.variable.variable_id());
   bool blocked = is_blocked();
   const std::string all = text(l.extent);
-  // Where a kernel is compiled for usual sizes, too, these may be one block: nothing is left of the others.
-  const bool may_be_one_block = blocked && !extent && !has_welford();
-  std::string end = all;
+  // Where the usual sizes of a kernel make one block, the code for them has no loop over blocks.
+  const std::optional<std::string> several_blocks = several_blocks_condition();
   std::string at = step + "_at";
-  if (blocked) {
-    scope_.functions.insert("least");
-    if (may_be_one_block)
-      out.open(fmt::format("auto {}_block = [&](int64_t block, int64_t end) __attribute__((always_inline))",
-                           step));
-    else
-      out.open(block_loop(all));
-    if (!may_be_one_block) out.line("const int64_t end = {};", block_end(all));
-    end = "end";
+  if (blocked) scope_.functions.insert("least");
+  if (several_blocks) {
+    out.open(
+        fmt::format("auto {}_block = [&](int64_t block, int64_t end) __attribute__((always_inline))", step));
+  } else if (blocked) {
+    out.open(block_loop(all));
+    out.line("const int64_t end = {};", block_end(all));
   }
+  const std::string end = blocked ? "end" : all;
   bool is_short = extent && *extent < lanes;
   if (!is_short) {
     out.line("int64_t {} = {};", at, blocked ? "block" : "0");
@@ -168,9 +166,9 @@ void PhasePrinter::print_lane_reduction(const LoopVariable& l, const std::string
     out.line("{}(0, int64_t({}), 0);", step, *extent);
   }
   flush_accumulators();
-  if (may_be_one_block) {
+  if (several_blocks) {
     out.close("};");
-    out.line("if (__builtin_constant_p({0}) && {0} <= {1}) {2}_block(0, {0});", all, block(), step);
+    out.line("if (__builtin_constant_p({0}) && !{1}) {2}_block(0, {0});", all, *several_blocks, step);
     out.line("else {} {}_block(block, {});", block_loop(all), step, block_end(all));
   } else if (blocked) {
     out.close();

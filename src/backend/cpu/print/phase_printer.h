@@ -115,9 +115,9 @@ class PhasePrinter {
   // Elements of the first and of every other block of a blocked reduction, and the loop over the blocks.
   int64_t first_block() const;
   int64_t block() const;
-  // The condition that the only reduction loop has several blocks, where only its size at hand tells. Nothing
-  // where that is known, and where blocks follow each other in other loops.
-  std::optional<std::string> has_several_blocks();
+  // As text: whether a sum has several blocks, where only a symbol's value tells. With one, the blocks' total
+  // is left out. Nothing where that is known, and for blocks within an outer reduction loop.
+  std::optional<std::string> several_blocks_condition();
   std::string block_loop(const std::string& end) const;
   std::string block_end(const std::string& end) const;
 

@@ -144,7 +144,7 @@ int64_t PhasePrinter::block() const {
   return along_reduction_ ? kLaneChain * unroll_ * scope_.lanes : kChain;
 }
 
-std::optional<std::string> PhasePrinter::has_several_blocks() {
+std::optional<std::string> PhasePrinter::several_blocks_condition() {
   const Expr& extent = phase_.reduction.back().extent;
   if (!is_blocked() || has_welford() || phase_.reduction.size() > 1 || extent.is_constant())
     return std::nullopt;
@@ -310,7 +310,7 @@ void PhasePrinter::flush_welford(size_t i) {
 void PhasePrinter::flush_accumulators() {
   if (!is_blocked() && phase_.reduction.size() == 1) return;
   // The sums of a single block are the results.
-  const std::optional<std::string> several = has_several_blocks();
+  const std::optional<std::string> several = several_blocks_condition();
   if (several) scope_.out.open("if " + *several);
   for (size_t i = 0; i < phase_.reductions.size(); ++i) {
     if (phase_.reductions[i].kind == ReductionKind::Welford) flush_welford(i);
@@ -405,7 +405,7 @@ void PhasePrinter::print_results() {
       if (totals() && is_float_sum(r)) all = name + "_totals";
       if (has_wide_total(r) || (totals() && is_float_sum(r)))
         all = fmt::format("__builtin_convertvector({}, {})", all, vector_type(r.accumulate));
-      if (const auto several = has_several_blocks(); several && r.kind == ReductionKind::Sum)
+      if (const auto several = several_blocks_condition(); several && r.kind == ReductionKind::Sum)
         all = fmt::format("({} ? {} : {})", *several, all, of_one_block);
       bool logical = r.accumulate == DType::Bool;
       DType dtype = r.accumulate;

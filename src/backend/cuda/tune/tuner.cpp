@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "backend/cuda/compile/message.h"
 #include "backend/cuda/load/cubin.h"
@@ -16,21 +15,19 @@ namespace {
 
 constexpr std::string_view kFormat = "2";  // of what is kept
 constexpr double kWorthIt = 0.98;          // of the chosen one's time: less is noise
-constexpr std::string_view kNothingToTimeWith =
-    "tuning: the device gives no memory or stream for trials; nothing is tuned";
 
 std::string text_of(const LaunchShape& shape) {
   return fmt::format("{} {} {} {} {} {} {} {}", static_cast<int>(shape.form), shape.rows, shape.columns,
                      shape.is_persistent, shape.tile_loop, shape.tile_loops, shape.warps, shape.stages);
 }
 
-std::vector<std::string> shapes_of(const Trial& trial) {
+std::vector<std::string> choices_of(const Trial& trial) {
   std::vector<std::string> shapes;
   for (const Candidate& candidate : trial.candidates) shapes.push_back(text_of(candidate.shape));
   return shapes;
 }
 
-std::vector<std::string> names_of(const WaysTrial& trial) {
+std::vector<std::string> choices_of(const WaysTrial& trial) {
   std::vector<std::string> names;
   for (const WaysTrial::Way& way : trial.ways) names.push_back(way.name);
   return names;
@@ -41,6 +38,13 @@ std::string description(const LaunchShape& shape) {
   if (shape.form == Form::Rows && !shape.is_persistent) text += " in steps";
   if (shape.stages > 0) text += fmt::format(", {} stages", shape.stages);
   return text;
+}
+
+std::unique_ptr<Stopwatch> make_stopwatch(const Driver& driver) {
+  auto stopwatch = Stopwatch::make(driver);
+  if (!stopwatch)
+    log(Channel::Timing, "tuning: the device gives no memory or stream for trials; nothing is tuned");
+  return stopwatch;
 }
 
 // Times each shape that was compiled; nothing where the device refuses it.
@@ -83,7 +87,7 @@ Hash128 Tuner::key(const Trial& trial, std::span<const std::string> choices, int
 }
 
 Hash128 Tuner::key(const Trial& trial, int architecture) const {
-  return key(trial, shapes_of(trial), architecture);
+  return key(trial, choices_of(trial), architecture);
 }
 
 Hash128 Tuner::key(const WaysTrial& trial, int architecture) const {
@@ -117,21 +121,19 @@ void Tuner::keep(const Hash128& key, const std::string& choice) {
   if (store_) store_->keep(key, choice);
 }
 
-template <class T>
-std::vector<size_t> Tuner::known_or_tuned(std::span<const T> trials, ChoicesOf<T> choices_of,
-                                          const std::function<Hash128(const T&)>& key_of,
-                                          const std::function<void(std::span<const T* const>)>& tune) {
+template <class AnyTrial>
+std::vector<size_t> Tuner::known_or_tuned(std::span<const AnyTrial> trials, int architecture) {
   std::vector<Hash128> keys;
   // A trial of each key that is not known: layers have the same kernels.
-  std::map<std::string, const T*> open;
-  for (const T& trial : trials) {
-    keys.push_back(key_of(trial));
-    const auto choices = choices_of(trial);
+  std::map<std::string, const AnyTrial*> open;
+  for (const AnyTrial& trial : trials) {
+    keys.push_back(key(trial, architecture));
+    const std::vector<std::string> choices = choices_of(trial);
     if (choices.size() > 1 && !known(keys.back(), choices)) open.try_emplace(to_hex(keys.back()), &trial);
   }
-  std::vector<const T*> asked;
+  std::vector<const AnyTrial*> asked;
   for (const auto& [digits, trial] : open) asked.push_back(trial);
-  if (!asked.empty()) tune(asked);
+  if (!asked.empty()) tune(std::span<const AnyTrial* const>(asked), architecture);
   std::vector<size_t> fastest;
   for (size_t t = 0; t < trials.size(); ++t)
     fastest.push_back(known(keys[t], choices_of(trials[t])).value_or(0));
@@ -139,15 +141,11 @@ std::vector<size_t> Tuner::known_or_tuned(std::span<const T> trials, ChoicesOf<T
 }
 
 std::vector<size_t> Tuner::fastest(std::span<const Trial> trials, int architecture) {
-  return known_or_tuned<Trial>(
-      trials, shapes_of, [&](const Trial& trial) { return key(trial, architecture); },
-      [&](std::span<const Trial* const> asked) { tune(asked, architecture); });
+  return known_or_tuned(trials, architecture);
 }
 
 std::vector<size_t> Tuner::fastest_ways(std::span<const WaysTrial> trials, int architecture) {
-  return known_or_tuned<WaysTrial>(
-      trials, names_of, [&](const WaysTrial& trial) { return key(trial, architecture); },
-      [&](std::span<const WaysTrial* const> asked) { tune_ways(asked, architecture); });
+  return known_or_tuned(trials, architecture);
 }
 
 void Tuner::tune(std::span<const Trial* const> trials, int architecture) {
@@ -157,11 +155,8 @@ void Tuner::tune(std::span<const Trial* const> trials, int architecture) {
       asked.push_back({text.name, text.source, architecture});
   log(Channel::Timing, "tuning: compiles {} candidates of {} kernels", asked.size(), trials.size());
   const std::vector<std::optional<CompiledKernel>> compiled = compiler_.try_compile(asked);
-  const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(driver_);
-  if (!stopwatch) {
-    log(Channel::Timing, "{}", kNothingToTimeWith);
-    return;
-  }
+  const std::unique_ptr<Stopwatch> stopwatch = make_stopwatch(driver_);
+  if (!stopwatch) return;
   std::span<const std::optional<CompiledKernel>> rest = compiled;
   for (size_t k = 0; k < trials.size(); ++k) {
     const Trial& trial = *trials[k];
@@ -177,7 +172,7 @@ void Tuner::tune(std::span<const Trial* const> trials, int architecture) {
   }
 }
 
-void Tuner::tune_ways(std::span<const WaysTrial* const> trials, int architecture) {
+void Tuner::tune(std::span<const WaysTrial* const> trials, int architecture) {
   std::map<std::string, std::pair<const Trial*, std::optional<double>>> kernels;  // by key: microseconds
   const auto digits_of = [&](const Trial& kernel) { return to_hex(key(kernel, {}, architecture)); };
   for (const WaysTrial* trial : trials)
@@ -191,11 +186,8 @@ void Tuner::tune_ways(std::span<const WaysTrial* const> trials, int architecture
     asked.push_back({text.name, text.source, architecture});
   }
   const std::vector<std::optional<CompiledKernel>> compiled = compiler_.try_compile(asked);
-  const std::unique_ptr<Stopwatch> stopwatch = Stopwatch::make(driver_);
-  if (!stopwatch) {
-    log(Channel::Timing, "{}", kNothingToTimeWith);
-    return;
-  }
+  const std::unique_ptr<Stopwatch> stopwatch = make_stopwatch(driver_);
+  if (!stopwatch) return;
   std::span<const std::optional<CompiledKernel>> rest = compiled;
   for (auto& [digits, kernel] : kernels) {
     kernel.second = times_of(driver_, *stopwatch, *kernel.first, rest.first(1)).front();

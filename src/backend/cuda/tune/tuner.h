@@ -3,7 +3,6 @@
 // disk.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,14 +61,10 @@ class Tuner {
   std::vector<size_t> fastest_ways(std::span<const WaysTrial> trials, int architecture);
 
  private:
-  template <class T>
-  using ChoicesOf = std::vector<std::string> (*)(const T& trial);
-  template <class T>
-  std::vector<size_t> known_or_tuned(std::span<const T> trials, ChoicesOf<T> choices_of,
-                                     const std::function<Hash128(const T&)>& key_of,
-                                     const std::function<void(std::span<const T* const>)>& tune);
+  template <class AnyTrial>
+  std::vector<size_t> known_or_tuned(std::span<const AnyTrial> trials, int architecture);
   void tune(std::span<const Trial* const> trials, int architecture);
-  void tune_ways(std::span<const WaysTrial* const> trials, int architecture);
+  void tune(std::span<const WaysTrial* const> trials, int architecture);
   // Of a trial whose candidates are called `choices`.
   Hash128 key(const Trial& trial, std::span<const std::string> choices, int architecture) const;
   Hash128 key(const Trial& trial, int architecture) const;

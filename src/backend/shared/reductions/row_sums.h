@@ -20,7 +20,7 @@ class RowSums {
 
   // Lets `c`, which is `step` of the program, add up parts of its columns over the loops of rows if some
   // other computation reduces these rows, and returns what combines the parts. Nothing if there is none, or
-  // if the rows are too few or too long, or `splits` says so.
+  // if the rows are too few or too long. `splits`: as for split_long_reduction().
   std::optional<loop::Computation> add_up(loop::Program& program, loop::Computation& c, StepId step,
                                           Splits& splits) const;
 

@@ -48,21 +48,21 @@ std::string to_string(const Divided& divided) {
 }
 
 std::map<Divided, PartCount> tuned_splits(const Backend& backend, const DivideProgram& divide) {
-  const std::unique_ptr<DividedProgram> chosen = divide({});
-  std::vector<std::unique_ptr<DividedProgram>> others;
+  const DividedProgram chosen = divide({});
+  std::vector<DividedProgram> others;
   std::vector<WaysToTry> trials;
-  for (const auto& [divided, choice] : chosen->splits().made) {
+  for (const auto& [divided, choice] : chosen.splits.made) {
     WaysToTry& trial = trials.emplace_back(to_string(divided));
-    trial.ways.push_back({name_of(divided, choice.taken), chosen->drafts()});
+    trial.ways.push_back({name_of(divided, choice.taken), chosen.drafts});
     for (const PartCount count : choice.others) {
       others.push_back(divide({.tuned = {{divided, count}}, .made = {}}));
-      trial.ways.push_back({name_of(divided, count), others.back()->drafts()});
+      trial.ways.push_back({name_of(divided, count), others.back().drafts});
     }
   }
   std::map<Divided, PartCount> tuned;
   const std::vector<size_t> fastest = backend.fastest(trials);
   size_t k = 0;
-  for (const auto& [divided, choice] : chosen->splits().made)
+  for (const auto& [divided, choice] : chosen.splits.made)
     if (const size_t way = fastest.at(k++); way > 0) tuned.emplace(divided, choice.others.at(way - 1));
   return tuned;
 }

@@ -12,14 +12,13 @@
 namespace oxy::backend {
 
 // The kernels of a program whose reductions are divided in one way.
-class DividedProgram {
- public:
-  virtual ~DividedProgram() = default;
-  virtual Drafts drafts() const = 0;         // that live as long as the object
-  virtual const Splits& splits() const = 0;  // those that were asked for, and what else was decided
+struct DividedProgram {
+  std::shared_ptr<const void> owner;  // of the drafts
+  Drafts drafts;
+  Splits splits;  // those that were asked for, and what else was decided
 };
 
-using DivideProgram = std::function<std::unique_ptr<DividedProgram>(Splits)>;
+using DivideProgram = std::function<DividedProgram(Splits)>;
 
 // What differs from the choice of the costs because the device was faster then. Each reduction is tried on
 // its own while the others stay as they are chosen.
