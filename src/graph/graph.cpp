@@ -33,29 +33,16 @@ Device main_device(const Graph& graph) {
 NodeId Graph::add_node(const OperatorSchema* op, std::vector<Argument> args, std::vector<TensorMeta> outputs,
                        LocationId location) {
   check(op != nullptr, "a node needs an operator");
-  Node node{op, std::move(args), {}, location};
-  node.outputs.reserve(outputs.size());
+  std::vector<ValueId> ids;
+  ids.reserve(outputs.size());
   for (TensorMeta& meta : outputs) {
-    ValueId id = add_value(std::move(meta));
-    values[id].node = nodes.next_id();
-    node.outputs.push_back(id);
+    ids.push_back(add_value(std::move(meta)));
+    values[ids.back()].node = nodes.next_id();
   }
-  return nodes.add(std::move(node));
+  return nodes.add(Node{op, std::move(args), std::move(ids), location});
 }
 
 namespace {
-
-template <typename NodeType, typename Visit>
-void visit_inputs(NodeType& node, const Visit& visit) {
-  for (auto& arg : node.args) {
-    if (auto* ref = std::get_if<ValueRef>(&arg)) {
-      visit(ref->id);
-    } else if (auto* list = std::get_if<ValueList>(&arg)) {
-      for (auto& id : list->ids)
-        if (id != kNoValue) visit(id);
-    }
-  }
-}
 
 bool same_double(double a, double b) {
   return a == b || (a != a && b != b);
@@ -115,18 +102,25 @@ ValueId append_copy(Graph& graph, ValueId value, LocationId location) {
   return append(op::expand(), {ValueRef{value}, whole.sizes, false}, part);
 }
 
-void for_each_input(Node& node, const std::function<void(ValueId&)>& fn) {
-  visit_inputs(node, fn);
-}
-void for_each_input(const Node& node, const std::function<void(ValueId)>& fn) {
-  visit_inputs(node, fn);
+void rename_inputs(Node& node, const std::function<ValueId(ValueId)>& renamed) {
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    if (const auto* ref = std::get_if<ValueRef>(&node.args[i])) {
+      const ValueId id = ref->id, fresh = renamed(id);
+      if (fresh != id) node.args.edit()[i] = ValueRef{fresh};
+    } else if (const auto* list = std::get_if<ValueList>(&node.args[i])) {
+      ValueList fresh = *list;
+      for (ValueId& id : fresh.ids)
+        if (id != kNoValue) id = renamed(id);
+      if (!(fresh == std::get<ValueList>(node.args[i]))) node.args.edit()[i] = std::move(fresh);
+    }
+  }
 }
 
 void for_each_written(const Node& node, const std::function<void(ValueId)>& fn) {
   Node written;
   for (size_t a = 0; a < node.args.size(); ++a)
-    if (node.op->arguments[a].is_written) written.args.push_back(node.args[a]);
-  for_each_input(std::as_const(written), fn);
+    if (node.op->arguments[a].is_written) written.args.edit().push_back(node.args[a]);
+  for_each_input(written, fn);
 }
 
 bool same(const Node& a, const Node& b) {

@@ -14,6 +14,7 @@
 #include "aten/schema.h"
 #include "aten/tensor_meta.h"
 #include "base/id.h"
+#include "base/shared_list.h"
 #include "sym/relations/condition.h"
 
 namespace oxy::graph {
@@ -57,11 +58,12 @@ struct ComputedSymbol {
   friend bool operator==(const ComputedSymbol&, const ComputedSymbol&) = default;
 };
 
+// Passes copy nodes from graph to graph, most of them as they are: such copies share their lists.
 struct Node {
   const OperatorSchema* op = nullptr;
-  std::vector<Argument> args;    // one a schema argument, defaults filled in
-  std::vector<ValueId> outputs;  // one a returned tensor; a returned TensorList is flattened
-  LocationId location;           // the user's line, none if unknown
+  SharedList<Argument> args;    // one a schema argument, defaults filled in
+  SharedList<ValueId> outputs;  // one a returned tensor; a returned TensorList is flattened
+  LocationId location;          // the user's line, none if unknown
   std::vector<ComputedSymbol> computed = {};
   // What has to hold of the symbols that are known behind the node. If it does not, the run fails.
   std::vector<sym::Condition> checks = {};
@@ -153,9 +155,21 @@ Expr offset_between(const TensorMeta& base, const TensorMeta& view);
 // so.
 ValueId append_copy(Graph& graph, ValueId value, LocationId location = kNoLocation);
 
-// Calls fn(ValueId&) for every tensor that the node reads, in argument order.
-void for_each_input(Node& node, const std::function<void(ValueId&)>& fn);
-void for_each_input(const Node& node, const std::function<void(ValueId)>& fn);
+// Calls fn(ValueId) for every tensor that the node reads, in argument order.
+template <class Fn>
+void for_each_input(const Node& node, Fn&& fn) {
+  for (const Argument& argument : node.args) {
+    if (const auto* ref = std::get_if<ValueRef>(&argument)) {
+      fn(ref->id);
+    } else if (const auto* list = std::get_if<ValueList>(&argument)) {
+      for (const ValueId id : list->ids)
+        if (id != kNoValue) fn(id);
+    }
+  }
+}
+
+// Puts renamed(id) in the place of every tensor that the node reads.
+void rename_inputs(Node& node, const std::function<ValueId(ValueId)>& renamed);
 
 // Calls fn for those that the node writes to.
 void for_each_written(const Node& node, const std::function<void(ValueId)>& fn);

@@ -262,6 +262,11 @@ std::string_view name_of_function(PyObject* callable) {
 std::optional<Arguments> tensors_for_varying(Interpreter& interpreter, PyObject* callable,
                                              std::string_view method, const Arguments& arguments) {
   if (interpreter.torch_calls) return std::nullopt;
+  const auto varies = [](const Ref& value) { return is_varying_number(value.get()); };
+  const auto named_varies = [&](const auto& keyword) { return varies(keyword.second); };
+  if (std::ranges::none_of(arguments.positional, varies) &&
+      std::ranges::none_of(arguments.keywords, named_varies))
+    return std::nullopt;
   PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (method.empty()) method = name_of_function(callable);
   if ((!self || !runtime::is_tensor(self)) && !arguments.positional.empty())

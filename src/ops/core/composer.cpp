@@ -67,7 +67,7 @@ std::vector<ValueRef> Composer::call_many(const OperatorSchema* schema, std::vec
   size_t next = 0;
   std::erase_if(metas, [&](const TensorMeta&) { return !exists[next++]; });
   std::vector<ValueRef> results = append(schema, std::move(args), std::move(metas));
-  std::vector<ValueId>& outputs = graph_.nodes.back().outputs;
+  std::vector<ValueId>& outputs = graph_.nodes.back().outputs.edit();
   for (size_t i = 0; i < exists.size(); ++i) {
     if (exists[i]) continue;
     outputs.insert(outputs.begin() + static_cast<std::ptrdiff_t>(i), graph::kNoValue);

@@ -50,15 +50,16 @@ Graph widen_products(const Graph& source, const WidensProducts& widens) {
       nodes.push_back(*producer(site.graph, read));
     } while (nodes.back().op != op::mm());
     ValueId value = graph::kNoValue;
-    for (Node& node : nodes | std::views::reverse) {
+    for (const Node& node : nodes | std::views::reverse) {
       TensorMeta meta = site.graph.meta(node.outputs.front());
       meta.dtype = DType::Float32;
       const bool is_product = node.op == op::mm();
+      std::vector<Argument> args = node.args;
       if (is_product)
-        node.args.emplace_back(DType::Float32);
+        args.emplace_back(DType::Float32);
       else
-        node.args.front() = ValueRef{value};
-      value = site.emit(is_product ? op::mm_dtype() : node.op, std::move(node.args), std::move(meta));
+        args.front() = ValueRef{value};
+      value = site.emit(is_product ? op::mm_dtype() : node.op, std::move(args), std::move(meta));
     }
     return {{value}};
   });

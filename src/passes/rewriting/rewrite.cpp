@@ -21,21 +21,22 @@ Rewriter::Rewriter(const Graph& source) : source_(source), map_(source.values.si
 
 Node Rewriter::renamed(const Node& source_node) const {
   Node node = source_node;
-  graph::for_each_input(node, [this](ValueId& id) {
-    ValueId renamed = map(id);
+  graph::rename_inputs(node, [this](ValueId id) {
+    const ValueId renamed = map(id);
     check(renamed != graph::kNoValue, "a pass dropped a value that is still read");
-    id = renamed;
+    return renamed;
   });
   return node;
 }
 
 void Rewriter::keep(Node renamed_node) {
-  for (ValueId& id : renamed_node.outputs) {
+  for (size_t i = 0; i < renamed_node.outputs.size(); ++i) {
+    const ValueId id = renamed_node.outputs[i];
     if (id == graph::kNoValue) continue;
-    ValueId fresh = out_.add_value(source_.values[id].meta);
+    const ValueId fresh = out_.add_value(source_.values[id].meta);
     out_.values[fresh].node = out_.nodes.next_id();
     set(id, fresh);
-    id = fresh;
+    if (fresh != id) renamed_node.outputs.edit()[i] = fresh;
   }
   out_.nodes.add(std::move(renamed_node));
 }
@@ -72,10 +73,10 @@ Graph Rewriter::finish() {
 
 std::vector<ValueId> keep_without(const Site& site, size_t result) {
   Node node = site.node;
-  auto& mask = std::get<std::vector<bool>>(node.args.back());
+  auto& mask = std::get<std::vector<bool>>(node.args.edit().back());
   mask.at(result) = false;
   for (size_t i = 0; i < mask.size(); ++i) {
-    ValueId& id = node.outputs.at(i);
+    ValueId& id = node.outputs.edit().at(i);
     if (id == graph::kNoValue) continue;
     id = mask[i] ? site.graph.add_value(site.meta(i)) : graph::kNoValue;
     if (mask[i]) site.graph.values[id].node = site.graph.nodes.next_id();
@@ -101,8 +102,8 @@ void append_with_needs(const Graph& source, const Node& node, Graph& graph, IdVe
     const auto is_there = [&](ValueId id) { return id == graph::kNoValue || map[id] != graph::kNoValue; };
     if (!top.outputs.empty() && std::ranges::all_of(top.outputs, is_there)) continue;
     Node copy = top;
-    graph::for_each_input(copy, [&](ValueId& id) { id = map[id]; });
-    for (ValueId& id : copy.outputs) {
+    graph::rename_inputs(copy, [&](ValueId id) { return map[id]; });
+    for (ValueId& id : copy.outputs.edit()) {
       if (id == graph::kNoValue) continue;
       const ValueId fresh = graph.add_value(source.values[id].meta);
       graph.values[fresh].node = graph.nodes.next_id();

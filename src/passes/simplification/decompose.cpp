@@ -22,7 +22,7 @@ Graph decompose(const Graph& source) {
       // The rule may ask the new graph for the metadata of the node's outputs.
       Node node = site.node;
       size_t values = site.graph.values.size();
-      for (ValueId& id : node.outputs)
+      for (ValueId& id : node.outputs.edit())
         if (id != graph::kNoValue) id = site.graph.add_value(site.source.values[id].meta);
       std::vector<ValueId> results = decomposition(site.graph, node);
       if (results.empty()) {

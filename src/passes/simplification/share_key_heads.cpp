@@ -64,8 +64,8 @@ Graph share_key_heads(const Graph& source) {
         const Site site{rewriter.graph(), source, renamed, node};
         const ValueId keys = without_copies(rewriter, site, key);
         const ValueId values = without_copies(rewriter, site, value);
-        renamed.args[kKey] = ValueRef{keys};
-        renamed.args[kValue] = ValueRef{values};
+        renamed.args.edit()[kKey] = ValueRef{keys};
+        renamed.args.edit()[kValue] = ValueRef{values};
       }
     }
     rewriter.keep(std::move(renamed));

@@ -59,7 +59,11 @@ class Bringer {
       if (is_on_host(meta.device) && is_taken(operands, meta, is_listed))
         id = copy_on(device, id, node.location);
     };
-    for (Argument& argument : node.args) {
+    bool reads_host = false;
+    graph::for_each_input(
+        node, [&](ValueId id) { reads_host = reads_host || is_on_host(rewriter_.graph().meta(id).device); });
+    if (!reads_host) return;
+    for (Argument& argument : node.args.edit()) {
       if (auto* ref = std::get_if<ValueRef>(&argument)) bring(ref->id, false);
       if (auto* list = std::get_if<graph::ValueList>(&argument))
         for (ValueId& id : list->ids) bring(id, true);

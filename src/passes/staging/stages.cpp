@@ -160,9 +160,9 @@ class Cutter {
 
   void append(size_t s, const Node& node) {
     Node copy = node;
-    graph::for_each_input(copy, [&](ValueId& id) { id = value_in(s, id); });
+    graph::rename_inputs(copy, [&](ValueId id) { return value_in(s, id); });
     Graph& graph = program_.stages[s].graph;
-    for (ValueId& id : copy.outputs) {
+    for (ValueId& id : copy.outputs.edit()) {
       if (id == graph::kNoValue) continue;
       const ValueId fresh = graph.add_value(source_.values[id].meta);
       graph.values[fresh].node = graph.nodes.next_id();

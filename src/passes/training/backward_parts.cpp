@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -52,32 +53,57 @@ bool is_of(const BackwardRoles& roles, size_t tangent, PartId part) {
   return roles.part_of_tangent[tangent] == part;
 }
 
+// Whether it holds what has come in all to a result of another part (op::total).
+bool is_total_of_other(const Node& node, const BackwardRoles& roles, PartId number) {
+  return node.op == op::total() && !is_of(roles, static_cast<size_t>(*integer_argument(node, 1)), number);
+}
+
 bool flows_from(const BackwardRoles& roles, const BackwardRoles::Gradient& gradient, PartId part) {
   for (size_t t = 0; t < roles.part_of_tangent.size(); ++t)
     if (is_of(roles, t, part) && gradient.tangents[t]) return true;
   return false;
 }
 
-// Where what has come to a result of another part in all goes on, puts a new input instead: a gradient that
-// does not come in.
-Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, PartId number) {
-  Rewriter rewriter(whole);
-  for (const Node& node : whole.nodes) {
-    Node renamed = rewriter.renamed(node);
-    if (node.op != op::total()) {
-      rewriter.keep(std::move(renamed));
-      continue;
-    }
-    const auto tangent = static_cast<size_t>(*integer_argument(node, 1));
-    const ValueId value = node.outputs[0];
-    rewriter.set(value, is_of(roles, tangent, number) ? tensor_argument(renamed, 0)
-                                                      : rewriter.graph().add_input(whole.values[value].meta));
+// Whether one of these outputs needs a node, if what has come to results of other parts does not come in.
+IdVector<NodeId, bool> needed_nodes(const Graph& whole, const BackwardRoles& roles, PartId number,
+                                    const std::vector<Output>& outputs) {
+  IdVector<NodeId, bool> needed(whole.nodes.size(), false);
+  const auto need = [&](ValueId id) {
+    if (const NodeId node = whole.values[id].node; node != graph::kNoNode) needed[node] = true;
+  };
+  for (const Output& output : outputs) need(output.value);
+  for (const NodeId i : whole.nodes.ids() | std::views::reverse) {
+    const Node& node = whole.nodes[i];
+    if (needed[i] && !is_total_of_other(node, roles, number)) graph::for_each_input(node, need);
   }
-  return rewriter.finish();
+  return needed;
+}
+
+// These outputs of the graph. Where what has come to a result of another part in all goes on, there is a new
+// input instead: a gradient that does not come in.
+Graph cut_at_totals(const Graph& whole, const BackwardRoles& roles, PartId number,
+                    const std::vector<Output>& outputs) {
+  const IdVector<NodeId, bool> needed = needed_nodes(whole, roles, number, outputs);
+  Rewriter rewriter(whole);
+  for (const NodeId i : whole.nodes.ids()) {
+    if (!needed[i]) continue;
+    const Node& node = whole.nodes[i];
+    if (is_total_of_other(node, roles, number))
+      rewriter.set(node.outputs[0], rewriter.graph().add_input(whole.values[node.outputs[0]].meta));
+    else if (node.op == op::total())
+      rewriter.set(node.outputs[0], rewriter.map(tensor_argument(node, 0)));
+    else
+      rewriter.keep(rewriter.renamed(node));
+  }
+  Graph own = std::move(rewriter.graph());
+  for (Output output : outputs) {
+    output.value = rewriter.map(output.value);
+    own.outputs.push_back(output);
+  }
+  return own;
 }
 
 BackwardPart part(const Graph& whole, const BackwardRoles& roles, PartId number) {
-  Graph own = cut_at_totals(whole, roles, number);
   BackwardPart result;
   std::vector<Output> wanted;
   std::map<int32_t, int32_t> place;
@@ -88,10 +114,10 @@ BackwardPart part(const Graph& whole, const BackwardRoles& roles, PartId number)
       continue;
     }
     const auto [it, is_new] = place.emplace(gradient.output, static_cast<int32_t>(wanted.size()));
-    if (is_new) wanted.push_back(own.outputs.at(static_cast<size_t>(gradient.output)));
+    if (is_new) wanted.push_back(whole.outputs.at(static_cast<size_t>(gradient.output)));
     result.gradients.push_back(it->second);
   }
-  own.outputs = std::move(wanted);
+  Graph own = cut_at_totals(whole, roles, number, wanted);
   std::vector<bool> is_gradient(own.inputs.size(), true), is_own(own.inputs.size(), false),
       is_absent(own.inputs.size(), true);
   for (size_t i = 0; i < whole.inputs.size(); ++i) {

@@ -95,7 +95,7 @@ class Relayout {
     TensorMeta meta = rewriter_.graph().meta(x);
     if (is_channels_last(meta)) return;
     meta.strides = channels_last_strides(meta.sizes);
-    renamed.args[argument] = ValueRef{copy(node, x, channels_last(meta), meta)};
+    renamed.args.edit()[argument] = ValueRef{copy(node, x, channels_last(meta), meta)};
   }
 
   // Its library would make the copy at each call; of a constant it is made once.
@@ -152,7 +152,7 @@ class Relayout {
 
   void keep_recorded(const Node& node) {
     Node restored = node;
-    graph::for_each_input(restored, [&](ValueId& id) { id = recorded(node, id); });
+    graph::rename_inputs(restored, [&](ValueId id) { return recorded(node, id); });
     rewriter_.keep(std::move(restored));
   }
 

@@ -149,7 +149,7 @@ class Chooser {
       if (!is_evaluated_[n]) continue;
       const Node& node = graph_.nodes[n];
       Node copy = node;
-      graph::for_each_input(copy, [&](ValueId& id) { id = inside[id]; });
+      graph::rename_inputs(copy, [&](ValueId id) { return inside[id]; });
       std::vector<TensorMeta> metas;
       for (ValueId id : node.outputs) metas.push_back(graph_.meta(id));
       const NodeId index = part.graph.add_node(node.op, std::move(copy.args), std::move(metas));

@@ -68,7 +68,7 @@ std::vector<c10::IValue> call_node(const graph::Node& node,
   std::vector<graph::Argument> numbers;
   if (!symbols.empty())
     numbers = graph::map_expressions(node.args, [&](const Expr& e) { return Expr(number_of(e, symbols)); });
-  const std::vector<graph::Argument>& arguments = symbols.empty() ? node.args : numbers;
+  const std::vector<graph::Argument>& arguments = symbols.empty() ? node.args.items() : numbers;
   for (size_t i = 0; i < arguments.size(); ++i)
     stack.push_back(ivalue_from_argument(arguments[i], node.op->arguments[i], tensor));
   op.callBoxed(stack);

@@ -13,7 +13,7 @@ struct PlainMask {
 };
 
 // What says the same as `mask`, a trace tensor, of attention between these tensors. There is no mask where it
-// is true everywhere whatever the inputs are, or causal: masks of sizes alone often are. The kernels of
+// is true or 0 everywhere whatever the inputs are, or causal: masks of sizes alone often are. The kernels of
 // devices want elements of a row side by side, so there a mask that repeats one along rows is copied.
 PlainMask plain_mask(const at::Tensor& mask, const at::Tensor& query, const at::Tensor& key,
                      const at::Tensor& value);

@@ -88,23 +88,24 @@ class Functionaliser {
   }
 
   void copy_node(const Node& node) {
-    Node copy{.op = node.op,
-              .args = {},
-              .outputs = {},
-              .location = out_.location,
-              .computed = node.computed,
-              .checks = node.checks};
-    for (const Argument& argument : node.args) copy.args.push_back(sets_.read_argument(argument));
-    convert_compared(*copy.op, copy.args);
+    std::vector<Argument> args;
+    for (const Argument& argument : node.args) args.push_back(sets_.read_argument(argument));
+    convert_compared(*node.op, args);
     if (ops::traits_of(*node.op).addresses_storage())
-      sets_.move_storage_offset(*node.op, std::get<ValueRef>(node.args.at(0)).id, copy.args);
+      sets_.move_storage_offset(*node.op, std::get<ValueRef>(node.args.at(0)).id, args);
+    std::vector<ValueId> outputs;
     for (const ValueId id : node.outputs) {
-      copy.outputs.push_back(id == kNoValue ? kNoValue : out_.graph.add_value(in_.values[id].meta));
+      outputs.push_back(id == kNoValue ? kNoValue : out_.graph.add_value(in_.values[id].meta));
       if (id == kNoValue) continue;
       out_.graph.values.back().node = out_.graph.nodes.next_id();
-      sets_.start_root(id, copy.outputs.back());
+      sets_.start_root(id, outputs.back());
     }
-    out_.graph.nodes.add(std::move(copy));
+    out_.graph.nodes.add(Node{.op = node.op,
+                              .args = std::move(args),
+                              .outputs = std::move(outputs),
+                              .location = out_.location,
+                              .computed = node.computed,
+                              .checks = node.checks});
   }
 
   // --- writes

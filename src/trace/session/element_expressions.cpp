@@ -360,7 +360,7 @@ class Evaluator {
     const MaybePlaces filling = operand(node.args[2]);
     if (!filling) return std::nullopt;
     graph::Node own = node;
-    own.args[2] = Expr(filling->item<int64_t>());
+    own.args.edit()[2] = Expr(filling->item<int64_t>());
     return run(own, [&](graph::ValueId id) { return *places_of(id); }).at(0);
   }
 

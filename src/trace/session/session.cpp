@@ -133,17 +133,18 @@ graph::NodeId Session::add_node(const OperatorSchema* op, std::vector<graph::Arg
     const cpy::WithGil gil;
     line = location(graph);
   }
-  graph::Node node{.op = op, .args = std::move(args), .outputs = {}, .location = line};
-  node.outputs.reserve(outputs.size());
+  std::vector<graph::ValueId> ids;
+  ids.reserve(outputs.size());
   for (std::optional<TensorMeta>& meta : outputs) {
     if (!meta) {
-      node.outputs.push_back(graph::kNoValue);
+      ids.push_back(graph::kNoValue);
       continue;
     }
-    node.outputs.push_back(graph.add_value(std::move(*meta)));
+    ids.push_back(graph.add_value(std::move(*meta)));
     graph.values.back().node = graph.nodes.next_id();
   }
-  return graph.nodes.add(std::move(node));
+  return graph.nodes.add(
+      graph::Node{.op = op, .args = std::move(args), .outputs = std::move(ids), .location = line});
 }
 
 }  // namespace oxy::trace

@@ -169,7 +169,7 @@ class Generator {
                                   maybe(static_cast<MemoryFormat>(pick(0, 3))),
                                   None{}};
     NodeId node = g.add_node(everything_op(), std::move(args), {meta(), meta()}, location);
-    g.nodes[node].outputs.push_back(kNoValue);
+    g.nodes[node].outputs.edit().push_back(kNoValue);
   }
 
   void add_output(Graph& g) {
@@ -303,15 +303,15 @@ TEST_CASE("graph: the verifier names the broken rule") {
   CHECK(broken_rule(small_graph()) == "no error");
 
   Graph g = small_graph();
-  g.nodes.front().args[0] = ValueRef{kSum};
+  g.nodes.front().args.edit()[0] = ValueRef{kSum};
   CHECK(broken_rule(g).find("%1 is used before it is defined") != std::string::npos);
 
   g = small_graph();
-  g.nodes.front().args.pop_back();
+  g.nodes.front().args.edit().pop_back();
   CHECK(broken_rule(g).find("2 arguments instead of 3") != std::string::npos);
 
   g = small_graph();
-  g.nodes.front().args[2] = std::string("one");
+  g.nodes.front().args.edit()[2] = std::string("one");
   CHECK(broken_rule(g).find("argument 'alpha' is of a kind") != std::string::npos);
 
   g = small_graph();
@@ -331,7 +331,7 @@ TEST_CASE("graph: the verifier names the broken rule") {
   CHECK(broken_rule(g).find("mutated twice") != std::string::npos);
 
   g = small_graph();
-  g.nodes.front().outputs.clear();
+  g.nodes.front().outputs.edit().clear();
   CHECK(broken_rule(g).find("0 outputs instead of 1") != std::string::npos);
 
   g = small_graph();

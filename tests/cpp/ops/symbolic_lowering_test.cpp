@@ -79,11 +79,11 @@ class Replacer {
   void replace(graph::Node& node) {
     for (size_t i = 0; i < node.args.size(); ++i) {
       const ArgumentInfo& argument = node.op->arguments[i];
-      if (auto* list = std::get_if<std::vector<Expr>>(&node.args[i]);
+      if (auto* list = std::get_if<std::vector<Expr>>(&node.args.edit()[i]);
           list != nullptr && is_in_schema(node, argument, "SymInt"))
         for (Expr& e : *list) e = size_of(e);
       const bool is_number = argument.kind == ArgumentKind::Scalar || argument.kind == ArgumentKind::Tensor;
-      if (auto* e = std::get_if<Expr>(&node.args[i]);
+      if (auto* e = std::get_if<Expr>(&node.args.edit()[i]);
           e != nullptr && (is_number || is_in_schema(node, argument, "SymInt")) && is_replaced(*e))
         *e = testing::new_symbol(environment_, sym::SymbolKind::Integer, e->constant());
     }
@@ -354,13 +354,12 @@ graph::Graph graph_of(const graph::Graph& source, const graph::Node& node) {
   graph::Graph g;
   std::map<graph::ValueId, graph::ValueId> renamed;
   graph::Node copy = node;
-  graph::for_each_input(copy, [&](graph::ValueId& id) {
-    if (id == graph::kNoValue) return;
+  graph::rename_inputs(copy, [&](graph::ValueId id) {
     const auto [found, is_new] = renamed.try_emplace(id);
     if (is_new) found->second = g.add_input(source.meta(id));
-    id = found->second;
+    return found->second;
   });
-  for (graph::ValueId& id : copy.outputs) {
+  for (graph::ValueId& id : copy.outputs.edit()) {
     if (id == graph::kNoValue) continue;
     id = g.add_value(source.meta(id));
     g.values[id].node = g.nodes.next_id();

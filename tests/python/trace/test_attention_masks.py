@@ -1,4 +1,4 @@
-"""A mask of sizes alone that hides nothing is no mask, and one that hides what comes later is `is_causal`. Any other one stays."""
+"""A mask of sizes alone that hides and adds nothing is no mask, and one that hides what comes later is `is_causal`. Any other one stays."""
 
 import pytest
 import torch
@@ -21,7 +21,11 @@ MASKS = {
     "of neighbours": (lambda q, x: (rows(q)[:, None] - rows(q)[None, :]).abs() < 2, True),
     "from below 0": (lambda q, x: (torch.arange(-1, q.shape[2] - 1) >= 0).expand(q.shape[2], q.shape[2]), True),
     "of data": (lambda q, x: (x >= 0)[None, :].expand(q.shape[2], q.shape[2]), True),
-    "added": (lambda q, x: torch.zeros(q.shape[2], q.shape[2]), True),
+    "of zeros that are added": (lambda q, x: torch.zeros(q.shape[2], q.shape[2]), False),
+    "of zeros for each head": (lambda q, x: torch.full((1, q.shape[1], q.shape[2], q.shape[2]), 0.0) + 0, False),
+    "of ones that are added": (lambda q, x: torch.ones(q.shape[2], q.shape[2]), True),
+    "of data that is added": (lambda q, x: (x * 0).expand(q.shape[2], q.shape[2]), True),
+    "that hides all": (lambda q, x: torch.zeros(q.shape[2], q.shape[2], dtype=torch.bool), True),
 }
 
 
@@ -229,6 +233,38 @@ def test_masks(name, dynamic):
     oxyfuel.compile(function, fullgraph=True, backend=backend)(q, x)
     attention = [node for node in graphs[0].graph.nodes if "attention" in str(node.target)]
     assert [node.kwargs.get("attn_mask") is not None for node in attention] == [stays]
+
+
+@pytest.mark.parametrize("of_mask", [torch.float32, torch.bfloat16, torch.float64])
+def test_zeros_of_another_type(of_mask):
+    def function(q):
+        return F.scaled_dot_product_attention(q, q, q, torch.zeros(ROWS, ROWS, dtype=of_mask))
+
+    def outcome(program, q, autocast):
+        try:
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                return program(q)
+        except RuntimeError as error:
+            return str(error).splitlines()[0]
+
+    for of_query in (torch.float32, torch.bfloat16):
+        for autocast in (False, True):
+            q = torch.randn(2, 3, ROWS, 8, dtype=of_query)
+            expected, found = outcome(function, q, autocast), outcome(oxyfuel.compile(function), q, autocast)
+            if isinstance(expected, str):
+                assert found == expected
+            else:
+                torch.testing.assert_close(found, expected)
+
+
+def test_gradients_of_zeros_that_are_added():
+    def function(q):
+        mask = torch.zeros(ROWS, ROWS, requires_grad=True)
+        F.scaled_dot_product_attention(q, q, q, mask).square().sum().backward()
+        return mask.grad
+
+    q = torch.randn(2, 3, ROWS, 8)
+    torch.testing.assert_close(oxyfuel.compile(function)(q), function(q))
 
 
 def test_an_expanded_mask_is_needed_for_gradients():
