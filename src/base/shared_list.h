@@ -1,7 +1,6 @@
 // A list whose copies share its items until one of them changes.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -29,8 +28,9 @@ class SharedList {
   operator const Items&() const { return items(); }
   // The reference holds until the list is copied.
   Items& edit() {
-    if (!items_ || items_.use_count() > 1) items_ = std::make_shared<Items>(items());
-    std::atomic_thread_fence(std::memory_order_acquire);  // others have read them before they let them go
+    // Counted once more, so that what others have read is read before anything is written.
+    const std::shared_ptr<Items> held = items_;
+    if (!held || held.use_count() > 2) items_ = std::make_shared<Items>(items());
     return *items_;
   }
 
