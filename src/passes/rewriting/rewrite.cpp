@@ -75,13 +75,14 @@ std::vector<ValueId> keep_without(const Site& site, size_t result) {
   Node node = site.node;
   auto& mask = std::get<std::vector<bool>>(node.args.edit().back());
   mask.at(result) = false;
+  std::vector<ValueId>& ids = node.outputs.edit();
   for (size_t i = 0; i < mask.size(); ++i) {
-    ValueId& id = node.outputs.edit().at(i);
+    ValueId& id = ids.at(i);
     if (id == graph::kNoValue) continue;
     id = mask[i] ? site.graph.add_value(site.meta(i)) : graph::kNoValue;
     if (mask[i]) site.graph.values[id].node = site.graph.nodes.next_id();
   }
-  std::vector<ValueId> outputs = node.outputs;
+  std::vector<ValueId> outputs = ids;
   if (std::ranges::count(mask, true) > 0) site.graph.nodes.add(std::move(node));
   return outputs;
 }

@@ -79,11 +79,12 @@ class Replacer {
   void replace(graph::Node& node) {
     for (size_t i = 0; i < node.args.size(); ++i) {
       const ArgumentInfo& argument = node.op->arguments[i];
-      if (auto* list = std::get_if<std::vector<Expr>>(&node.args.edit()[i]);
+      graph::Argument& value = node.args.edit()[i];
+      if (auto* list = std::get_if<std::vector<Expr>>(&value);
           list != nullptr && is_in_schema(node, argument, "SymInt"))
         for (Expr& e : *list) e = size_of(e);
       const bool is_number = argument.kind == ArgumentKind::Scalar || argument.kind == ArgumentKind::Tensor;
-      if (auto* e = std::get_if<Expr>(&node.args.edit()[i]);
+      if (auto* e = std::get_if<Expr>(&value);
           e != nullptr && (is_number || is_in_schema(node, argument, "SymInt")) && is_replaced(*e))
         *e = testing::new_symbol(environment_, sym::SymbolKind::Integer, e->constant());
     }
