@@ -1,6 +1,7 @@
 #include "graph/sizes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -64,6 +65,23 @@ std::vector<Expr> symbols_of(const Graph& graph) {
   std::vector<Expr> symbols;
   for (auto& [id, variable] : found) symbols.push_back(std::move(variable));
   return symbols;
+}
+
+std::vector<sym::Multiple> write_as_multiples(Graph& graph, std::span<const sym::Multiple> multiples) {
+  std::vector<sym::Multiple> written;
+  if (multiples.empty()) return written;
+  const std::vector<Expr> symbols = symbols_of(graph);
+  std::ranges::copy_if(multiples, std::back_inserter(written), [&](const sym::Multiple& multiple) {
+    return std::ranges::binary_search(symbols, multiple.symbol.variable_id(), {}, &Expr::variable_id);
+  });
+  if (written.empty()) return written;
+  const auto product_of = [&](int64_t id) -> std::optional<Expr> {
+    for (const sym::Multiple& multiple : written)
+      if (multiple.symbol.variable_id() == id) return multiple.factor * sym::quotient_variable(multiple);
+    return std::nullopt;
+  };
+  map_expressions(graph, [&](const Expr& e) { return sym::substitute(e, product_of); });
+  return written;
 }
 
 bool has_symbols(const TensorMeta& meta) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
+#include "sym/multiples.h"
 
 namespace oxy::graph {
 
@@ -19,6 +21,10 @@ void map_expressions(Graph& graph, const MapExpression& fn);
 
 // The variables in a graph's expressions, by id.
 std::vector<Expr> symbols_of(const Graph& graph);
+
+// Writes each symbol of the graph that is among `multiples` as a multiple of a variable of its own
+// (sym::quotient_variable). Gives those that it wrote.
+std::vector<sym::Multiple> write_as_multiples(Graph& graph, std::span<const sym::Multiple> multiples);
 
 // Whether some expression is no number.
 bool has_symbols(const TensorMeta& meta);

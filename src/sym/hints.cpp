@@ -12,6 +12,18 @@ thread_local const Hints* current = nullptr;
 
 }  // namespace
 
+std::optional<int64_t> Hints::of(int64_t variable) const {
+  if (variable >= 0 && static_cast<size_t>(variable) < values_.size())
+    return values_[static_cast<size_t>(variable)];
+  const auto quotient = std::ranges::find(of_quotients_, variable, &std::pair<int64_t, int64_t>::first);
+  return quotient == of_quotients_.end() ? std::nullopt : std::optional(quotient->second);
+}
+
+void Hints::add(const Multiple& multiple) {
+  if (const auto value = of(multiple.symbol.variable_id()))
+    of_quotients_.emplace_back(quotient_variable(multiple).variable_id(), *value / multiple.factor);
+}
+
 HintScope::HintScope(const Hints& hints) : outer_(std::exchange(current, &hints)) {}
 
 HintScope::~HintScope() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sym/expr.h"
+#include "sym/multiples.h"
 
 namespace oxy::sym {
 
@@ -16,13 +17,13 @@ class Hints {
   Hints() = default;
   // `values`: by id of the symbol.
   explicit Hints(std::vector<std::optional<int64_t>> values) : values_(std::move(values)) {}
-  std::optional<int64_t> of(int64_t variable) const {
-    const bool is_known = variable >= 0 && static_cast<size_t>(variable) < values_.size();
-    return is_known ? values_[static_cast<size_t>(variable)] : std::nullopt;
-  }
+  std::optional<int64_t> of(int64_t variable) const;
+  // The value of the variable that stands for a symbol's quotient follows from the symbol's.
+  void add(const Multiple& multiple);
 
  private:
   std::vector<std::optional<int64_t>> values_;
+  std::vector<std::pair<int64_t, int64_t>> of_quotients_;  // by id of their variables
 };
 
 // While one lives, estimate() on this thread knows these hints. The innermost counts.

@@ -40,10 +40,14 @@ void for_each_expression(Draft& draft, Fn fn) {
   if (draft.counted) fn(*draft.counted);
 }
 
-void substitute(Draft& draft, int64_t id, const Expr& value) {
+// `bounds`: what holds where the variable is used.
+void substitute(Draft& draft, int64_t id, const Expr& value, const sym::LowerBounds& bounds = {}) {
   for_each_expression(draft, [&](Expr& e) {
     if (e.is_constant()) return;
-    e = sym::substitute(e, [&](int64_t v) { return v == id ? std::optional<Expr>(value) : std::nullopt; });
+    Expr replaced =
+        sym::substitute(e, [&](int64_t v) { return v == id ? std::optional<Expr>(value) : std::nullopt; });
+    if (replaced == e) return;
+    e = bounds.empty() ? std::move(replaced) : bounds.applied(replaced);
   });
 }
 
@@ -56,33 +60,56 @@ void remove_unit_loops(Draft& draft) {
     });
 }
 
-// The divisor of some `v // c` or `v % c` in e with v a variable alone.
-void find_divisor(const Expr& e, int64_t id, std::optional<int64_t>& divisor) {
-  if (e.is_constant() || e.kind() == sym::Kind::Variable) return;
-  auto operands = e.operands();
-  if (e.kind() == sym::Kind::FloorDiv || e.kind() == sym::Kind::Mod) {
-    auto c = operands[1].as_constant();
-    if (c && *c > 1 && operands[0].kind() == sym::Kind::Variable && operands[0].variable_id() == id &&
-        (!divisor || *c < *divisor))
-      divisor = c;
-  }
-  for (const Expr& operand : operands) find_divisor(operand, id, divisor);
+bool has_loop_variable(const Expr& e) {
+  return std::ranges::any_of(sym::variables(e),
+                             [](const Expr& v) { return v.variable_id() >= loop::kLoopVariables; });
 }
 
-// Splits loops so that divisions of their variables disappear: i // 8 and i % 8 become loops of their own.
+// The least divisor of some `v // c` or `v % c` in e with v the loop's variable alone and c without loops. Of
+// divisors that nothing is known of the first one.
+void find_divisor(const Expr& e, const LoopVariable& loop, std::optional<Expr>& divisor) {
+  if (e.is_constant() || e.kind() == sym::Kind::Variable) return;
+  auto operands = e.operands();
+  if ((e.kind() == sym::Kind::FloorDiv || e.kind() == sym::Kind::Mod) && operands[0] == loop.variable &&
+      !has_loop_variable(operands[1]) && (!divisor || sym::known_less(operands[1], *divisor)))
+    divisor = operands[1];
+  for (const Expr& operand : operands) find_divisor(operand, loop, divisor);
+}
+
+LoopVariable half(const char* name, int64_t id, const Expr& extent) {
+  int64_t high = extent.range().high;
+  if (high < sym::kMaxInt) --high;
+  return {Expr::variable(name, id, {0, high}, extent), extent};
+}
+
+// `e` with the symbols of another expression, which may be known less of.
+Expr with_symbols_of(const Expr& other, const Expr& e) {
+  const std::vector<Expr> symbols = sym::variables(other);
+  return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
+    const auto symbol = std::ranges::find(symbols, id, &Expr::variable_id);
+    return symbol == symbols.end() ? std::nullopt : std::optional(*symbol);
+  });
+}
+
+// Splits loops so that divisions of their variables disappear: i // 8 and i % 8 become loops of their own. A
+// divisor may be a size that divides the extent.
 void split_divided_loops(Draft& draft) {
   int64_t next = kSplitVariables;
   for (auto* loops : {&draft.loops, &draft.reduction})
     for (size_t k = 0; k < loops->size() && loops->size() < 8; ++k) {
       LoopVariable l = (*loops)[k];
-      auto extent = l.extent.as_constant();
-      if (!extent) continue;
-      std::optional<int64_t> divisor;
-      for_each_expression(draft, [&](Expr& e) { find_divisor(e, l.variable.variable_id(), divisor); });
-      if (!divisor || *extent % *divisor != 0 || *divisor >= *extent) continue;
-      LoopVariable outer{Expr::variable("h", next++, {0, *extent / *divisor - 1}), *extent / *divisor};
-      LoopVariable inner{Expr::variable("l", next++, {0, *divisor - 1}), *divisor};
-      substitute(draft, l.variable.variable_id(), outer.variable * *divisor + inner.variable);
+      std::optional<Expr> divisor;
+      for_each_expression(draft, [&](Expr& e) { find_divisor(e, l, divisor); });
+      if (!divisor) continue;
+      // Where the loop has no iteration, neither have its halves, and nothing is computed.
+      sym::LowerBounds bounds;
+      bounds.note(l.extent, 1);
+      const Expr extent = bounds.applied(l.extent);
+      const Expr size = bounds.applied(*divisor);
+      if (size.range().low < 1 || !sym::known_divisible(extent, size) || extent == size) continue;
+      const LoopVariable outer = half("h", next++, with_symbols_of(l.extent, sym::floordiv(extent, size)));
+      const LoopVariable inner = half("l", next++, *divisor);
+      substitute(draft, l.variable.variable_id(), outer.variable * *divisor + inner.variable, bounds);
       (*loops)[k] = outer;
       loops->insert(loops->begin() + static_cast<std::ptrdiff_t>(k + 1), inner);
       --k;  // the outer half may be divided again

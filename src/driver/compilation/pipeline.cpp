@@ -538,6 +538,14 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
 
 namespace {
 
+// The plan is given symbols, and its expressions have quotients of these.
+void define_quotients(plan::Plan& plan, std::span<const sym::Multiple> multiples) {
+  std::vector<plan::Definition> quotients;
+  for (const sym::Multiple& multiple : multiples)
+    quotients.push_back({sym::quotient_variable(multiple), sym::floordiv(multiple.symbol, multiple.factor)});
+  plan.definitions.insert(plan.definitions.begin(), quotients.begin(), quotients.end());
+}
+
 // `caller`: of the thread that asked for the graph, which may be another one.
 Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                         std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
@@ -563,9 +571,12 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
   lowering.deterministic = at::globalContext().deterministicAlgorithms();
   double seconds = 0;  // of what depends on sizes
   loop::Program program;
+  std::vector<sym::Multiple> multiples;
   {
     Span span("lower");
-    program = loop::lower(frozen.graph, lowering);
+    graph::Graph with_multiples = frozen.graph;
+    multiples = graph::write_as_multiples(with_multiples, options.multiples);
+    program = loop::lower(with_multiples, lowering);
     if (strict()) loop::verify(program);
     seconds += span.seconds();
   }
@@ -587,6 +598,7 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
     const bool wanted = log_enabled(Channel::Schedule) || dump.enabled();
     schedule_options.log = wanted ? &schedule_text : nullptr;
     plan = backend::schedule(std::move(program), device, schedule_options);
+    define_quotients(plan, multiples);
     if (strict()) plan::verify(plan);
     seconds += span.seconds();
   }

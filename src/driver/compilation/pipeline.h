@@ -18,6 +18,7 @@
 #include "runtime/execution/compiled_graph.h"
 #include "runtime/variants/static_variants.h"
 #include "sym/hints.h"
+#include "sym/multiples.h"
 #include "trace/recorder/recorder.h"
 
 namespace oxy::driver {
@@ -39,7 +40,8 @@ struct CompileOptions {
   runtime::StaticVariantPolicy static_variants = {};
   // False: compile() does not wait for kernels, and what it gives may be pending (Readiness).
   bool wait = true;
-  sym::Hints hints = {};  // of the graph's symbols
+  sym::Hints hints = {};  // of the graph's symbols, and of quotients of `multiples`
+  std::vector<sym::Multiple> multiples = {};
   SizeValues size_values = SizeValues::Apart;
 };
 

@@ -148,6 +148,8 @@ Entry::Entry(std::unique_ptr<eval::Capture> capture, const GlobalState& state,
   if (graph.nodes.empty() && graph.outputs.empty()) return;
   CompileOptions options = wanted_options;
   options.hints = sym::Hints(capture_->guards.known_symbol_values());
+  options.multiples = capture_->multiples;
+  for (const sym::Multiple& multiple : options.multiples) options.hints.add(multiple);
   options.static_variants.name = name;
   if (backend) {
     if (capture_->torch_program) {

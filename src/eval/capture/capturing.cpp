@@ -325,6 +325,7 @@ void settle_symbols(Interpreter& interpreter) {
   graph::Graph& graph = interpreter.capture->recording.graph;
   graph::map_expressions(graph, [&](const Expr& e) { return facts.simplify(e); });
   if (interpreter.capture->torch_program) settle_program(*interpreter.capture->torch_program, facts);
+  interpreter.capture->multiples = facts.multiples();
   place_checks(environment, *interpreter.capture);
   // Backward passes are given the symbols of the forward pass.
   want_symbols(*interpreter.capture, interpreter.capture->joint.has_value());

@@ -17,6 +17,7 @@
 #include "eval/rebuild/torch_program.h"
 #include "eval/rebuild/torch_warnings.h"
 #include "guards/guard_set.h"
+#include "sym/multiples.h"
 #include "trace/recorder/recorder.h"
 
 namespace oxy::eval {
@@ -67,6 +68,8 @@ struct Capture {
   std::vector<guards::SourceId> inputs;  // the source of each graph input
   // What the graph relies on and no guard says, of symbols that are read before it runs.
   std::vector<sym::Condition> checks;
+  // Symbols of the graph that guards hold to be multiples of a number.
+  std::vector<sym::Multiple> multiples;
   // What an operator took for likely of sizes that depend on data, among the checks of the capture and of its
   // graph.
   struct Likely {

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sym/facts/answer.h"
 #include "sym/facts/prover.h"
 #include "sym/facts/variable_facts.h"
+#include "sym/multiples.h"
 #include "sym/relations/condition.h"
 
 namespace oxy::sym {
@@ -39,6 +41,8 @@ class Facts {
   Expr simplify(const Expr& e) const;
   Condition simplify(const Condition& condition) const;
   Range range(const Expr& e) const { return simplify(e).range(); }
+  // The variables that are known early, by id, and to be multiples of more than 1. Nothing replaces them.
+  std::vector<Multiple> multiples() const { return variables_.multiples(); }
 
  private:
   struct Fact {

@@ -61,6 +61,14 @@ int64_t VariableFacts::variable_of(int64_t proof_variable) const {
   return proof_variable >= kProofVariables ? proof_variable - kProofVariables : proof_variable;
 }
 
+std::vector<Multiple> VariableFacts::multiples() const {
+  std::vector<Multiple> found;
+  for (const auto& [id, known] : known_)
+    if (!known.value && !known.is_late && known.congruence.modulus > 1 && known.congruence.residue == 0)
+      found.push_back({known.variable, known.congruence.modulus});
+  return found;
+}
+
 Expr VariableFacts::written_with(const Known& known, Range range) {
   const int64_t id = known.variable.variable_id();
   const Congruence c = known.congruence;

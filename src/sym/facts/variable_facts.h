@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "sym/expr.h"
+#include "sym/multiples.h"
 
 namespace oxy::sym {
 
@@ -41,6 +43,8 @@ class VariableFacts {
   Expr from_proof_form(const Expr& e) const;
   // The variable that stands in proof forms for the variable, or as which it is written there.
   int64_t variable_of(int64_t proof_variable) const;
+  // The early variables without a value that are known to be multiples of more than 1, by id.
+  std::vector<Multiple> multiples() const;
 
   // These say whether anything new became known. What is known afterwards may be contradictory: an empty
   // range.

@@ -289,10 +289,23 @@ TEST_CASE("backendule: kernels with short loops are compiled for the sizes at ha
   const sym::HintScope scope(hints);
   const plan::Plan plan = scheduled(lowered(std::string(kSizesFromZero)), backend::cpu::host_target(), {});
   REQUIRE(plan.kernels.size() == 1);
-  CHECK(plan.kernels.front().source.find("if (sizes[1] == 3) return run(buffers") != std::string::npos);
+  CHECK(plan.kernels.front().source.find("if (sizes[1] == 3) return run<true>(buffers") != std::string::npos);
   for (int c : {3, 1, 5, 16, 33, 0})
     check_graph(std::string(kSizesFromZero), {0, 0}, usual_ways(), backend::cpu::default_compiler(),
                 {{1, 2}, {2, c}, {3, 4}});
+}
+
+TEST_CASE("backendule: loops are divided by sizes that divide them") {
+  // Channels are 4 groups of q: a group is normalised where its statistics are computed.
+  const std::string text = R"(symbol q : id 1 in [0, 1024]
+symbol s : id 2 in [0, 1024]
+graph(%0: float32[3, 4*q, s]) {
+  %1: float32[3, 4*q, s], %2: float32[3, 4], %3: float32[3, 4] = aten::native_group_norm(%0, None, None, 3, 4*q, s, 4, 1e-05)
+  return %1
+})";
+  CHECK(scheduled(lowered(text), backend::cpu::host_target(), {}).kernels.size() == 1);
+  for (auto [q, s] : {std::pair{1, 1}, {2, 5}, {3, 64}, {8, 17}})
+    check_graph(text, {1e-4, 1e-4}, usual_ways(), backend::cpu::default_compiler(), {{1, q}, {2, s}});
 }
 
 TEST_CASE("backendule: an index out of range is reported and harmless") {

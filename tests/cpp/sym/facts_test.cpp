@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "sym/facts/always_holds.h"
+#include "sym/hints.h"
+#include "sym/multiples.h"
 #include "sym/random_conditions.h"
 
 using namespace oxy;
@@ -83,6 +85,33 @@ TEST_CASE("facts: remainders combine") {
   CHECK(facts.answer(equal(mod(s, 2), 1)) == Answer::True);
   CHECK(facts.range(s) == Range{11, kMaxInt});
   CHECK_FALSE(facts.add(divisible(s, 3)));
+}
+
+TEST_CASE("facts: symbols that are multiples") {
+  const Expr s = size("s", 0), t = size("t", 1), u = size("u", 2), w = size("w", 3);
+  Facts facts;
+  for (const Expr& e : {s, t, w}) facts.declare(e, Availability::Early);
+  facts.declare(u, Availability::Late);
+  CHECK(facts.multiples().empty());
+  CHECK(facts.add(equal(mod(s, 4), 0)));
+  CHECK(facts.add(equal(mod(s, 6), 0)));
+  CHECK(facts.add(equal(mod(t, 4), 1)));
+  CHECK(facts.add(equal(mod(u, 4), 0)));
+  CHECK(facts.add(equal(w, s)));
+  CHECK(facts.add(less_equal(s, 100)));
+  const std::vector<Multiple> multiples = facts.multiples();
+  REQUIRE(multiples.size() == 1);  // t has a remainder, u comes late, and w is s
+  CHECK(multiples[0].symbol == s);
+  CHECK(multiples[0].factor % 4 == 0);
+  const Expr quotient = quotient_variable(multiples[0]);
+  CHECK(quotient.range() == Range{0, 100 / multiples[0].factor});
+  CHECK(quotient == quotient_variable(multiples[0]));
+  CHECK_FALSE(quotient == quotient_variable({t, multiples[0].factor}));
+  Hints hints({24, std::nullopt});
+  hints.add(multiples[0]);
+  hints.add({t, 4});
+  CHECK(hints.of(quotient.variable_id()) == 24 / multiples[0].factor);
+  CHECK_FALSE(hints.of(quotient_variable({t, 4}).variable_id()));
 }
 
 TEST_CASE("facts: a remainder of which one value is left") {

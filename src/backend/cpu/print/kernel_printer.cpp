@@ -67,13 +67,11 @@ class KernelPrinter {
   KernelPrinter(const LoopNest& nest, const Target& target)
       : nest_(nest),
         target_(target),
-        scope_{.nest = nest, .out = out_, .functions = functions_, .lanes = lane_count(nest, target)} {
-    scope_.masked_loads = target.isa == Isa::Avx512 && scope_.lanes == 16;
-  }
+        scope_{.nest = nest, .out = out_, .functions = functions_, .lanes = lane_count(nest, target)} {}
 
   KernelText print() {
-    const std::map<size_t, int64_t> usual = usual_sizes();
-    if (usual.empty()) {
+    usual_ = usual_sizes();
+    if (usual_.empty()) {
       open_entry();
       for (size_t k = 0; k < nest_.symbols.size(); ++k)
         out_.line("[[maybe_unused]] const int64_t n{0} = sizes[{0}];", k);
@@ -81,6 +79,7 @@ class KernelPrinter {
       std::string sizes;
       for (size_t k = 0; k < nest_.symbols.size(); ++k)
         sizes += fmt::format("[[maybe_unused]] const int64_t n{}, ", k);
+      out_.line("template <bool is_usual>");
       out_.open(
           fmt::format("static inline __attribute__((always_inline)) int run(void* const* buffers, {}void* "
                       "scratch, int64_t begin, int64_t end)",
@@ -90,7 +89,7 @@ class KernelPrinter {
       scope_.variables[nest_.symbols[k].variable.variable_id()] = fmt::format("n{}", k);
     print_arrays();
     out_.line("int error = 0, ignored = 0;");
-    out_.line("(void)buffers, {}(void)scratch, (void)ignored;", usual.empty() ? "(void)sizes, " : "");
+    out_.line("(void)buffers, {}(void)scratch, (void)ignored;", usual_.empty() ? "(void)sizes, " : "");
     if (nest_.tiled)
       print_tiles();
     else if (nest_.axis == VectorAxis::Outer)
@@ -99,7 +98,7 @@ class KernelPrinter {
       print_rows();
     out_.line("return error;");
     out_.close();
-    if (!usual.empty()) print_entry(usual);
+    if (!usual_.empty()) print_entry();
 
     KernelText text;
     std::string body = prelude(functions_, scope_.lanes, target_) + "\n" + out_.text();
@@ -178,17 +177,17 @@ class KernelPrinter {
            });
   }
 
-  void print_entry(const std::map<size_t, int64_t>& usual) {
+  void print_entry() {
     open_entry();
     const auto call = [&](bool is_usual) {
       std::string sizes;
       for (size_t k = 0; k < nest_.symbols.size(); ++k)
-        sizes +=
-            is_usual && usual.contains(k) ? fmt::format("{}, ", usual.at(k)) : fmt::format("sizes[{}], ", k);
-      return fmt::format("return run(buffers, {}scratch, begin, end);", sizes);
+        sizes += is_usual && usual_.contains(k) ? fmt::format("{}, ", usual_.at(k))
+                                                : fmt::format("sizes[{}], ", k);
+      return fmt::format("return run<{}>(buffers, {}scratch, begin, end);", is_usual, sizes);
     };
     std::string condition;
-    for (const auto& [place, size] : usual)
+    for (const auto& [place, size] : usual_)
       condition += fmt::format("{}sizes[{}] == {}", condition.empty() ? "" : " && ", place, size);
     out_.line("if ({}) {}", condition, call(true));
     out_.line("{}", call(false));
@@ -312,8 +311,21 @@ class KernelPrinter {
     for (const Phase& phase : nest_.phases) for_each_expression(phase, visit);
   }
 
+  // Whether the strides of outer loops in a place are numbers: always, or where sizes are the usual ones.
+  std::string_view strides_are_numbers(const Expr& place) const {
+    std::string_view answer = "true";
+    for (const Expr& v : sym::variables(place)) {
+      if (backend::is_nest_variable(v.variable_id())) continue;
+      const auto symbol = std::ranges::find(nest_.symbols, v, &backend::Symbol::variable);
+      if (!usual_.contains(static_cast<size_t>(symbol - nest_.symbols.begin()))) return "false";
+      answer = "is_usual";
+    }
+    return answer;
+  }
+
   // Pointers to what the lanes of this iteration load and store. Where strides are variables, the compiler
-  // would look for the best of all ways to step through all loops, which can take most of its time.
+  // would look for the best of all ways to step through all loops, which can take most of its time. Where
+  // they are numbers, it sees that rows do not overlap.
   void name_rows() {
     if (nest_.symbols.empty()) return;
     for (const auto& [variable, name] : scope_.variables) scope_.row_variables.insert(variable);
@@ -327,8 +339,9 @@ class KernelPrinter {
         if (row.array == id && row.place == place) return;
       functions_.insert("row_pointer");
       std::string name = fmt::format("p{}", scope_.rows.size());
-      out_.line("{}{}* {} = row_pointer({} + {});", array.is_written ? "" : "const ",
-                memory_type(array.dtype), name, scope_.array_names[id], expression(place));
+      out_.line("{}{}* {} = row_pointer<{}>({} + {});", array.is_written ? "" : "const ",
+                memory_type(array.dtype), name, strides_are_numbers(place), scope_.array_names[id],
+                expression(place));
       scope_.rows.push_back({id, place, std::move(name)});
     };
     for (const Phase& phase : nest_.phases) {
@@ -459,6 +472,7 @@ class KernelPrinter {
   Writer out_;
   std::set<std::string> functions_;
   std::vector<ArrayId> parameters_;
+  std::map<size_t, int64_t> usual_;  // usual_sizes()
   KernelScope scope_;
 };
 

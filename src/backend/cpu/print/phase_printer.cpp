@@ -237,10 +237,10 @@ std::string PhasePrinter::masked_load_text(const NestInst& inst, bool vector, co
   auto stride = stride_of(offset, Expr::variable("", scope_.lane_variable, {}));
   bool bound = false;
   for (const Expr& v : sym::variables(offset)) bound = bound || scope_.lane_bound.contains(v.variable_id());
-  if (scope_.masked_loads && array.dtype == DType::Float32 && stride && *stride == Expr(1) && !bound &&
-      array.kind != ArrayKind::Register) {
-    scope_.functions.insert("load_masked_f32");
-    return fmt::format("load_masked_f32({}, {}, {}, n)", pointer_text(name, text(offset)), mask.text,
+  if (stride && *stride == Expr(1) && !bound && array.kind != ArrayKind::Register) {
+    std::string function = fmt::format("load_masked_{}", short_name(array.dtype));
+    scope_.functions.insert(function);
+    return fmt::format("{}({}, {}, {}, n)", function, pointer_text(name, text(offset)), mask.text,
                        as_vector(otherwise, c));
   }
   if (array.kind == ArrayKind::Register) {

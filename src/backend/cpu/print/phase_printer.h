@@ -28,7 +28,6 @@ struct KernelScope {
   Writer& out;
   std::set<std::string>& functions;
   int lanes = 1;
-  bool masked_loads = false;                   // the prelude has load_masked_f32
   IdVector<ArrayId, std::string> array_names;  // pointer or register variable
   std::map<int64_t, std::string> variables;    // loop variables, bound variables and symbols in scope, by id
   std::vector<std::pair<Expr, std::string>> named;  // divisions that have been computed

@@ -97,6 +97,14 @@ static inline V gather_masked_T(const S* p, Offset offset, i32v mask, V otherwis
   return r;
 }
 )"},
+    // Of elements that lie one behind the other. Most vectors are whole: masks hide what is beyond an edge.
+    {"load_masked_", "load_T gather_masked_T all_lanes",
+     R"(template <class Count>
+static inline V load_masked_T(const S* p, i32v mask, V otherwise, Count n) {
+  if (__builtin_expect(all_lanes(mask, n), 1)) return load_T(p, n);
+  return gather_masked_T(p, [](int64_t l) { return l; }, mask, otherwise, n);
+}
+)"},
     {"scatter_", "lanes",
      R"(template <class Offset, class Count>
 static inline void scatter_T(S* p, Offset offset, V v, Count n) {

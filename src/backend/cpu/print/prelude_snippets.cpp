@@ -65,11 +65,11 @@ constexpr Snippet kSnippets[] = {
   return floor_modulo(a, b);
 }
 )"},
-    // The compiler takes it for any place.
+    // The compiler takes it for any place, unless it may know the place.
     {"row_pointer", "",
-     R"(template <class T>
+     R"(template <bool is_known, class T>
 static inline T* row_pointer(T* p) {
-  asm("" : "+r"(p));
+  if (!is_known) asm("" : "+r"(p));
   return p;
 }
 )"},
@@ -127,6 +127,32 @@ static inline f32v load_masked_f32(const float* p, i32v mask, f32v otherwise, in
 }
 )",
      16, true, Isa::Avx512},
+    {"load_masked_f32", "full lane_mask",
+     R"(static inline f32v load_masked_f32(const float* p, i32v mask, f32v otherwise, Full) {
+  const f32v v = (f32v)__builtin_ia32_maskloadps256((const f32v*)p, mask);
+  return mask ? v : otherwise;
+}
+static inline f32v load_masked_f32(const float* p, i32v mask, f32v otherwise, int64_t n) {
+  return load_masked_f32(p, mask & lane_mask(n), otherwise, Full{});
+}
+)",
+     8, true, Isa::Avx2},
+    {"all_lanes", "full",
+     R"(static inline bool all_lanes(i32v mask, Full) {
+#ifdef __clang__
+  return __builtin_reduce_and(mask) != 0;
+#else
+  int32_t all = -1;
+  for (int l = 0; l < W; ++l) all &= mask[l];
+  return all != 0;
+#endif
+}
+static inline bool all_lanes(i32v mask, int64_t n) {
+  int32_t all = -1;
+  for (int64_t l = 0; l < n; ++l) all &= mask[l];
+  return all != 0;
+}
+)"},
     {"iota", "",
      R"(static inline i64v iota() {
   i64v v;
@@ -184,6 +210,11 @@ static inline To one_integer_of(double x) {
      "static inline i32v gather_masked_bool(const uint8_t* p, Offset offset, i32v mask, i32v otherwise, "
      "Count n) {\n"
      "  u8v v = gather_masked_u8(p, offset, mask, __builtin_convertvector(-otherwise, u8v), n);\n"
+     "  return __builtin_convertvector(v != 0, i32v);\n}\n"},
+    {"load_masked_bool", "load_masked_u8",
+     "template <class Count>\n"
+     "static inline i32v load_masked_bool(const uint8_t* p, i32v mask, i32v otherwise, Count n) {\n"
+     "  u8v v = load_masked_u8(p, mask, __builtin_convertvector(-otherwise, u8v), n);\n"
      "  return __builtin_convertvector(v != 0, i32v);\n}\n"},
     {"scatter_bool", "scatter_u8",
      "template <class Offset, class Count>\nstatic inline void scatter_bool(uint8_t* p, Offset offset, i32v "
@@ -244,6 +275,10 @@ static inline To one_integer_of(double x) {
        "template <class Offset, class Count>\nstatic inline f32v gather_masked_" NAME                   \
        "(const uint16_t* p, Offset offset, i32v mask, f32v otherwise, Count n) {\n  return widen_" NAME \
        "(gather_masked_u16(p, offset, mask, narrow_" NAME "(otherwise), n));\n}\n"},                    \
+      {"load_masked_" NAME, "load_masked_u16 widen_" NAME " narrow_" NAME,                              \
+       "template <class Count>\nstatic inline f32v load_masked_" NAME                                   \
+       "(const uint16_t* p, i32v mask, f32v otherwise, Count n) {\n  return widen_" NAME                \
+       "(load_masked_u16(p, mask, narrow_" NAME "(otherwise), n));\n}\n"},                              \
       {"scatter_" NAME, "scatter_u16 narrow_" NAME,                                                     \
        "template <class Offset, class Count>\nstatic inline void scatter_" NAME                         \
        "(uint16_t* p, Offset offset, f32v v, Count n) {\n  scatter_u16(p, offset, narrow_" NAME         \
