@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "aten/operators.h"
 #include "autograd/running/compile_differentiable.h"
 #include "autograd/running/graph_compiler.h"
 #include "autograd/running/related_results.h"
@@ -366,7 +367,7 @@ struct Planned {
 };
 
 // compile_functional() as far as the plan, of a graph that reads no data, for Backend::Native. Needs no GIL,
-// unless weights are frozen or random numbers are drawn.
+// unless weights are frozen or there is a dropout.
 Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
                         std::span<const at::Tensor> weights, const CompileOptions& options, const Dump& dump,
                         const std::string& stage, const runtime::Ownership& ownership, const Caller& caller);
@@ -378,9 +379,10 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
                                                            const CompileOptions& options, const Dump& dump,
                                                            const std::string& stage,
                                                            const runtime::Ownership& ownership) {
-  // How a device draws random numbers is found out by a trial, with the GIL.
-  const auto draws = [](const graph::Node& node) { return draws_numbers(*node.op, node.args); };
-  if (passes::reads_data(graph) || std::ranges::any_of(graph.nodes, draws)) return nullptr;
+  // How a device draws the numbers of a dropout is found out by a trial, with the GIL.
+  const auto is_tried = [](const graph::Node& node) { return node.op == op::native_dropout(); };
+  if (std::ranges::any_of(graph.nodes, is_tried)) return nullptr;
+  if (passes::reads_data(graph)) return nullptr;
   struct Source {
     graph::Graph graph;
     std::vector<at::Tensor> constants;
@@ -574,9 +576,12 @@ Planned plan_functional(graph::Graph graph, std::vector<at::Tensor> constants,
   std::vector<sym::Multiple> multiples;
   {
     Span span("lower");
-    graph::Graph with_multiples = frozen.graph;
-    multiples = graph::write_as_multiples(with_multiples, options.multiples);
-    program = loop::lower(with_multiples, lowering);
+    std::optional<graph::Graph> with_multiples;
+    if (!options.multiples.empty()) {
+      with_multiples = frozen.graph;
+      multiples = graph::write_as_multiples(*with_multiples, options.multiples);
+    }
+    program = loop::lower(with_multiples ? *with_multiples : frozen.graph, lowering);
     if (strict()) loop::verify(program);
     seconds += span.seconds();
   }

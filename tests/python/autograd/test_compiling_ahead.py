@@ -110,6 +110,25 @@ expected = gradients(noisy, loss)
 torch.manual_seed(1)
 torch.testing.assert_close(gradients(function, loss), expected)
 """,
+    "drawn without a dropout": """
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * torch.rand_like(gradient) + torch.bernoulli(torch.full_like(gradient, 0.3))
+
+def noisy(x, y):
+    return (Noisy.apply(model(x)).square().mean(),)
+
+function = oxyfuel.compile(noisy)
+torch.manual_seed(1)
+expected = gradients(noisy, loss)
+torch.manual_seed(1)
+torch.testing.assert_close(gradients(function, loss), expected)
+""",
     "until the end": """
 function = oxyfuel.compile(losses)
 function(x, y)
