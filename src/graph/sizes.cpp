@@ -69,7 +69,6 @@ std::vector<Expr> symbols_of(const Graph& graph) {
 
 std::vector<sym::Multiple> write_as_multiples(Graph& graph, std::span<const sym::Multiple> multiples) {
   std::vector<sym::Multiple> written;
-  if (multiples.empty()) return written;
   const std::vector<Expr> symbols = symbols_of(graph);
   std::ranges::copy_if(multiples, std::back_inserter(written), [&](const sym::Multiple& multiple) {
     return std::ranges::binary_search(symbols, multiple.symbol.variable_id(), {}, &Expr::variable_id);

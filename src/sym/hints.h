@@ -18,7 +18,7 @@ class Hints {
   // `values`: by id of the symbol.
   explicit Hints(std::vector<std::optional<int64_t>> values) : values_(std::move(values)) {}
   std::optional<int64_t> of(int64_t variable) const;
-  // The value of the variable that stands for a symbol's quotient follows from the symbol's.
+  // Adds the hint of quotient_variable(multiple), if the symbol has one.
   void add(const Multiple& multiple);
 
  private:

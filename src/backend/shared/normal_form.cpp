@@ -65,8 +65,8 @@ bool has_loop_variable(const Expr& e) {
                              [](const Expr& v) { return v.variable_id() >= loop::kLoopVariables; });
 }
 
-// The least divisor of some `v // c` or `v % c` in e with v the loop's variable alone and c without loops. Of
-// divisors that nothing is known of the first one.
+// The least divisor of some `v // c` or `v % c` in e, where v is the loop's variable alone and c has no
+// loop's variable. Of two that cannot be compared it is the first.
 void find_divisor(const Expr& e, const LoopVariable& loop, std::optional<Expr>& divisor) {
   if (e.is_constant() || e.kind() == sym::Kind::Variable) return;
   auto operands = e.operands();
@@ -82,7 +82,7 @@ LoopVariable half(const char* name, int64_t id, const Expr& extent) {
   return {Expr::variable(name, id, {0, high}, extent), extent};
 }
 
-// `e` with the symbols of another expression, which may be known less of.
+// `e` with its symbols as `other` has them: their ranges may be wider there.
 Expr with_symbols_of(const Expr& other, const Expr& e) {
   const std::vector<Expr> symbols = sym::variables(other);
   return sym::substitute(e, [&](int64_t id) -> std::optional<Expr> {
@@ -101,7 +101,8 @@ void split_divided_loops(Draft& draft) {
       std::optional<Expr> divisor;
       for_each_expression(draft, [&](Expr& e) { find_divisor(e, l, divisor); });
       if (!divisor) continue;
-      // Where the loop has no iteration, neither have its halves, and nothing is computed.
+      // What uses the variable runs in an iteration: the extent is at least 1 there. Extents are also read
+      // where there is none, so that their symbols keep their ranges.
       sym::LowerBounds bounds;
       bounds.note(l.extent, 1);
       const Expr extent = bounds.applied(l.extent);

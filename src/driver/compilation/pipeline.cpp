@@ -381,8 +381,7 @@ std::unique_ptr<autograd::BegunCompilation> begin_backward(graph::Graph graph,
                                                            const runtime::Ownership& ownership) {
   // How a device draws the numbers of a dropout is found out by a trial, with the GIL.
   const auto is_tried = [](const graph::Node& node) { return node.op == op::native_dropout(); };
-  if (std::ranges::any_of(graph.nodes, is_tried)) return nullptr;
-  if (passes::reads_data(graph)) return nullptr;
+  if (passes::reads_data(graph) || std::ranges::any_of(graph.nodes, is_tried)) return nullptr;
   struct Source {
     graph::Graph graph;
     std::vector<at::Tensor> constants;
@@ -540,7 +539,7 @@ Compiled compile(FunctionalRecording functional, std::span<const at::Tensor> wei
 
 namespace {
 
-// The plan is given symbols, and its expressions have quotients of these.
+// Calls give values of symbols alone: the plan computes the quotients that its expressions have.
 void define_quotients(plan::Plan& plan, std::span<const sym::Multiple> multiples) {
   std::vector<plan::Definition> quotients;
   for (const sym::Multiple& multiple : multiples)

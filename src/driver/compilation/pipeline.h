@@ -40,8 +40,8 @@ struct CompileOptions {
   runtime::StaticVariantPolicy static_variants = {};
   // False: compile() does not wait for kernels, and what it gives may be pending (Readiness).
   bool wait = true;
-  sym::Hints hints = {};  // of the graph's symbols, and of quotients of `multiples`
-  std::vector<sym::Multiple> multiples = {};
+  sym::Hints hints = {};                      // of the graph's symbols, and of quotients of `multiples`
+  std::vector<sym::Multiple> multiples = {};  // what guards hold of the graph's symbols
   SizeValues size_values = SizeValues::Apart;
 };
 

@@ -38,6 +38,29 @@ def all_of(results):
     return results
 """
 
+def noisy(gradient):
+    """A program whose backward pass draws random numbers: `gradient` has the expression."""
+    return f"""
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return {gradient}
+
+def noisy(x, y):
+    return (Noisy.apply(model(x)).square().mean(),)
+
+function = oxyfuel.compile(noisy)
+torch.manual_seed(1)
+expected = gradients(noisy, loss)
+torch.manual_seed(1)
+torch.testing.assert_close(gradients(function, loss), expected)
+"""
+
+
 PROGRAMS = {
     "a loss": "check(oxyfuel.compile(losses), loss)",
     "another result": "check(oxyfuel.compile(losses), another)",
@@ -91,44 +114,8 @@ atexit.register(lambda: state["loss"].backward())
 atexit.register(_core.end_background)  # runs first
 state["loss"] = oxyfuel.compile(losses)(x, y)[0]
 """,
-    "random numbers in the backward pass": """
-class Noisy(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x):
-        return x * 2
-
-    @staticmethod
-    def backward(context, gradient):
-        return torch.nn.functional.dropout(gradient, 0.5)
-
-def noisy(x, y):
-    return (Noisy.apply(model(x)).square().mean(),)
-
-function = oxyfuel.compile(noisy)
-torch.manual_seed(1)
-expected = gradients(noisy, loss)
-torch.manual_seed(1)
-torch.testing.assert_close(gradients(function, loss), expected)
-""",
-    "drawn without a dropout": """
-class Noisy(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x):
-        return x * 2
-
-    @staticmethod
-    def backward(context, gradient):
-        return gradient * torch.rand_like(gradient) + torch.bernoulli(torch.full_like(gradient, 0.3))
-
-def noisy(x, y):
-    return (Noisy.apply(model(x)).square().mean(),)
-
-function = oxyfuel.compile(noisy)
-torch.manual_seed(1)
-expected = gradients(noisy, loss)
-torch.manual_seed(1)
-torch.testing.assert_close(gradients(function, loss), expected)
-""",
+    "a dropout in the backward pass": noisy("torch.nn.functional.dropout(gradient, 0.5)"),
+    "random numbers without a dropout": noisy("gradient * torch.rand_like(gradient) + torch.bernoulli(torch.full_like(gradient, 0.3))"),
     "until the end": """
 function = oxyfuel.compile(losses)
 function(x, y)

@@ -97,7 +97,7 @@ static inline V gather_masked_T(const S* p, Offset offset, i32v mask, V otherwis
   return r;
 }
 )"},
-    // Of elements that lie one behind the other. Most vectors are whole: masks hide what is beyond an edge.
+    // Loads contiguous elements. Masks hide what is beyond an edge, so that most vectors are loaded whole.
     {"load_masked_", "load_T gather_masked_T all_lanes",
      R"(template <class Count>
 static inline V load_masked_T(const S* p, i32v mask, V otherwise, Count n) {

@@ -65,7 +65,7 @@ constexpr Snippet kSnippets[] = {
   return floor_modulo(a, b);
 }
 )"},
-    // The compiler takes it for any place, unless it may know the place.
+    // Hides from the compiler how the pointer was computed, unless `is_known`.
     {"row_pointer", "",
      R"(template <bool is_known, class T>
 static inline T* row_pointer(T* p) {

@@ -35,7 +35,7 @@
 namespace oxy::backend::cpu {
 namespace {
 
-// A short loop that lies in two of the blocks that a processor fetches takes up to a fifth longer.
+// Processors fetch code in blocks of so many bytes. A short loop that lies across two of them is slower.
 constexpr unsigned kLoopAlignment = 32;  // bytes
 
 // Target machines are costly to make (about 1 ms with the tables of their instruction set) and serve one
